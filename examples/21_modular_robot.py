@@ -44,15 +44,10 @@ changes = [
     rm.Detach(4.0, "one", separation=(0, 0, 0.1)),  # takes two along
 ]
 run = rm.simulate_assembly(robot, q, v, duration=6.0, rate=50.0, changes=changes)
-for c in run.changes:
-    kind = "docks to" if c.attached else "leaves"
-    energy = c.separation_work - c.energy_loss
-    print(f"{c.t:.2f} s: {c.module} {kind} {c.parent}, {np.linalg.norm(c.impulse[:3]):.3f} N s, "
-          f"energy {1e3 * energy:+.2f} mJ")  # fmt: skip
+for switch in run.switches:
+    print(f"{switch.t:.2f} s: {switch}")
 
-whole = rm.combine(robot.modules)
-momentum = rm.momentum(whole, run.q, run.v)
-drift = np.abs(momentum - momentum[0]).max() / np.abs(momentum[0]).max()
-print("momentum kept to 1e-7 (RK4 with 20 ms):", bool(drift < 1e-7))
-for k in (0, 150, 299):
-    print(f"{run.t[k]:.2f} s:", {n: str(run.carriers[n][k]) or "-" for n in robot.modules})
+kept = run.conservation()
+print("momentum kept to 1e-7 (RK4 with 20 ms):", kept.linear_momentum.relative < 1e-7)
+for k in (0, 150, -1):
+    print(f"{run.t[k]:.2f} s:", {name: bool(run.active(name)[k]) for name in ("one", "two")})

@@ -56,5 +56,6 @@ carrying = arm.add("payload", rm.BlackBox(Payload(0.3, 0.01), max_age=0.001), "a
 start = np.zeros(3), np.array([0.5, -0.3, 0.2])
 run = rm.simulate_assembly(carrying, *start, duration=1.0, rate=100.0)
 free = rm.simulate_assembly(arm, *start, duration=1.0, rate=100.0)
-print("exchanged", len(run.twists["payload"]), "twists and wrenches")
+largest = np.abs(run.signals["payload.wrench"]).max(axis=0)
+print("largest wrench on the payload [N, N m]:", np.round(largest, 3))
 print("without the payload the joints would be elsewhere by", np.round(run.q[-1] - free.q[-1], 3))

@@ -248,6 +248,7 @@ if TYPE_CHECKING:  # carried out one by one, when a name is first used
     )
     from remora.sensors.rate_gyro import RateGyro
     from remora.sensors.threshold import Threshold
+    from remora.simulation.assembly_run import simulate_assembly
     from remora.simulation.batch.batch import simulate_batch
     from remora.simulation.batch.batch_storage import open_batch
     from remora.simulation.batch.result import Batch
@@ -255,7 +256,6 @@ if TYPE_CHECKING:  # carried out one by one, when a name is first used
     from remora.simulation.engine.simulate import simulate
     from remora.simulation.engine.simulation import Simulation
     from remora.simulation.export.c_loop import save_loop_c
-    from remora.simulation.hardware_loop import HardwareRun, simulate_assembly
     from remora.simulation.inputs.capture import capture_events
     from remora.simulation.inputs.events import Event
     from remora.simulation.inputs.loads import Controller, ZeroOrderHold
@@ -264,8 +264,7 @@ if TYPE_CHECKING:  # carried out one by one, when a name is first used
     from remora.simulation.inputs.reach import ReachPlan, plan_reach
     from remora.simulation.inputs.signal_source import SignalSource
     from remora.simulation.integrators.table import INTEGRATORS
-    from remora.simulation.modular_run import ModularRun
-    from remora.simulation.module_changes import Attach, Detach, ModuleChange, Swap
+    from remora.simulation.module_changes import Attach, Detach, Swap
     from remora.simulation.recording.conservation import Conservation
     from remora.simulation.recording.constraint_switch import ConstraintSwitch
     from remora.simulation.recording.recording import Recording
@@ -341,7 +340,6 @@ __all__ = [
     "FrameTask",
     "GeneralizedForce",
     "Geometry",
-    "HardwareRun",
     "ImageSpaceConstraints",
     "ImageSpaceSolution",
     "ImageSpaceSystem",
@@ -366,8 +364,6 @@ __all__ = [
     "ModelError",
     "ModelWarning",
     "ModularRobot",
-    "ModularRun",
-    "ModuleChange",
     "Motion",
     "MultiplierDerivatives",
     "NewtonEulerSystem",

@@ -226,7 +226,7 @@ def test_shapes_of_states_and_of_batches_are_not_confused(batch):
 
 
 def test_two_components_do_not_share_their_noise(monkeypatch):
-    monkeypatch.setattr("remora.simulation.systems.tick_noise.stream_number", lambda name: 7)
+    monkeypatch.setattr("remora.simulation.systems.noise_streams.stream_number", lambda name: 7)
     parts = [Noisy(name=name, sample_time=0.1) for name in ("one", "two")]
     system = rm.System(slider(), parts)
     with pytest.raises(rm.RemoraError, match="'one' and 'two' would have the same noise"):

@@ -9,12 +9,13 @@ from c_structs import CROSS, CModule, built_test, verdict
 from remora.components.actions import GeneralizedForce, JointForce, Wrench
 from remora.components.component import Component, Interface
 from remora.components.evaluation import Instant
+from remora.components.noise import normals
 from remora.components.signals import Signal
 from remora.components.system import System
 from remora.errors import InvalidValue, UnknownName
 from remora.model.state import log_rate
 from remora.simulation.export.c_loop import save_loop_c
-from remora.simulation.systems.tick_noise import noise_streams, tick_noise
+from remora.simulation.systems.noise_streams import noise_streams
 
 ROBOT = rm.load("servicer")
 
@@ -177,8 +178,8 @@ def test_ten_seconds_are_those_of_simulate(case, tmp_path):
     timing, h = CASES[case]
     system = loop(**timing)
     steps, every = round(10.0 / h), round(0.02 / h)
-    streams = noise_streams(system)
-    noises = [tick_noise(system, streams, ["encoder"], 7, 0, k // every) for k in range(steps)]
+    stream, size = noise_streams(system)["encoder"], system.noise_size
+    noises = [normals(7, 0, stream, k // every, size) for k in range(steps)]
     found = run_c(system, tmp_path, h, noises)
     settings = {"integrator": "rk4", "step": h, "limits": "ignore"}  # no steps at limits
     run = rm.simulate(system, *start(), 10.0, seed=7, **settings)

@@ -1,4 +1,4 @@
-"""Single runs in machine code: the same as in the run loop, and only where that is sound."""
+"""Single runs in machine code: the same as with parts in Python, and only where that is sound."""
 
 import itertools
 
@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import remora as rm
+from remora.simulation.engine import hosted_parts
 from remora.simulation.engine import phase_program as steps
 from remora.simulation.engine import progress as showing
-from remora.simulation.engine import simulate as simulating
-from remora.simulation.engine.run_loop import RunPlan
+from remora.simulation.engine.phase_dynamics import PhaseDynamics
 from remora.simulation.inputs.loads import Sum
 from remora.simulation.inputs.pure_functions import can_be_traced, is_pure
 from remora.simulation.storage import recorder as storage
@@ -22,25 +22,35 @@ SHIFT = 2.0
 
 @pytest.fixture
 def loops(monkeypatch):
-    """Both ways to make a run: returns it by the program, by the run loop, and the calls made."""
-    calls = []
-    advance = steps.PhaseProgram.advance
+    """Both ways to make a run: in machine code, and with Python for all that blocks compute.
+
+    Steps, updates, event functions and records are then evaluated in NumPy, or by kernels of their
+    own. Returns both runs, and the number of calls of the program in the first.
+    """
+    calls, steps_in_python = [], []
+    advance, step = steps.PhaseProgram.advance, hosted_parts.HostedParts._step
 
     def counted(self, *arguments):
         calls.append(1)
         return advance(self, *arguments)
 
+    def counted_step(self, *arguments):
+        steps_in_python.append(1)
+        return step(self, *arguments)
+
     monkeypatch.setattr(steps.PhaseProgram, "advance", counted)
+    monkeypatch.setattr(hosted_parts.HostedParts, "_step", counted_step)
 
     def both(make):
         calls.clear()
+        steps_in_python.clear()
         fast = make()
         made = sum(calls)
+        assert not steps_in_python
         with monkeypatch.context() as patch:
-            plain = lambda *a, **k: RunPlan(*a, **k, compiled=False)  # noqa: E731
-            patch.setattr(simulating, "RunPlan", plain)
+            patch.setattr(PhaseDynamics, "programmable", False)
             slow = make()
-        assert sum(calls) == made  # the second run was made without machine code
+        assert steps_in_python
         return fast, slow, made
 
     return both
@@ -85,7 +95,6 @@ LOADS = {
     "controller": {"torque": rm.ZeroOrderHold(lambda t, q, v: -0.4 * v, 0.13)},
     "sum": {"torque": Sum({"J1": 0.1}, {"J1": rm.Pulse(0.2, 1.2, lambda t: 0.3 * np.cos(t))})},
 }
-#: Adaptive methods choose other steps in Python, so that results differ by the errors of steps.
 METHODS = {
     "dop853": {"sample": 0.05, "rtol": 1e-12},
     "dopri5": {"integrator": "dopri5", "rtol": 1e-12, "sample": 0.07},
@@ -102,7 +111,7 @@ def closeness(method):
 
 @pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
 @pytest.mark.parametrize("loads", LOADS.values(), ids=LOADS)
-def test_machine_code_makes_the_steps_of_the_run_loop(loads, method, loops):
+def test_machine_code_makes_the_steps_of_python(loads, method, loops):
     q, v = moving(VT18)
     fast, slow, made = loops(
         lambda: rm.simulate(VT18, q, v, 3.0, **loads, **method, progress=False)
@@ -140,7 +149,7 @@ def test_friction_springs_saturation_and_gravity(loops):
 
 
 @pytest.mark.parametrize("options", [{}, {"limits": "stop"}, {"stops": (1e4, 0.1)}])
-def test_events_near_limits_are_those_of_the_run_loop(options, loops):
+def test_events_near_limits_are_those_of_python(options, loops):
     robot = slider(upper=1.0)
     fast, slow, made = loops(
         lambda: rm.simulate(
@@ -161,7 +170,7 @@ def test_events_near_limits_are_those_of_the_run_loop(options, loops):
         assert fast.events
 
 
-def test_unstable_steps_are_errors_of_the_run_loop():
+def test_unstable_steps_are_errors():
     robot = VT18.replace_joint("J2", damping=1e9)
     q, v = moving(robot)
     with (
@@ -196,7 +205,7 @@ def test_a_pulse_with_a_memory_is_called(loops):
 
 
 def test_numbers_that_a_function_captures_are_not_frozen(monkeypatch, loops):
-    """A controller changes a global that a pulse reads: the run sees it, as the run loop does."""
+    """A controller changes a global that a pulse reads: the run sees it."""
     q, v = moving(VT18)
     pulse = rm.Pulse(0.1, 0.9, lambda t: 0.3 * np.sin(SHIFT * t))
 

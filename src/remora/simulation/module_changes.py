@@ -11,13 +11,17 @@ from remora.algebra import dual_quaternion, pose, screw
 from remora.algebra.array_ops import Array, ArrayLike
 from remora.dynamics.assembly.connection import Connection
 from remora.dynamics.assembly.docking.modular_robot import ModularRobot
+from remora.dynamics.momentum import kinetic_energy, potential_energy
 from remora.errors import InvalidValue, RemoraError
+from remora.model.arguments import number
+from remora.model.combine import combine
 from remora.model.numbers import finite
+from remora.model.robot import Robot
+from remora.simulation.engine.constraint_switching import CLOSED
+from remora.simulation.recording.constraint_switch import ConstraintSwitch
 
 #: When a change happens: at a time, s, or at the first tick at which (t, q, v) -> bool is true.
 When = float | Callable[[float, Array, Array], bool]
-#: Largest distance and angle between the frames of a module that docks without latch, m and rad.
-CLOSED = 1e-8
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,8 +35,8 @@ class Attach:
         at: the port of the parent, a body or frame.
         mount: the frame on the module's base body that lies there; default: that body.
         placement: pose of the mount in the port's frame, `(8,)`; the identity by default.
-        latch: hold the relative pose of that moment instead; otherwise the frames must coincide to
-            1e-8 m and rad.
+        latch: hold the relative pose of that moment instead; otherwise the frames must coincide, as
+            those of a constraint that is switched on.
         place: the module is put there, moving with the port, as one that is taken from a store: no
             impulse.
     """
@@ -47,9 +51,8 @@ class Attach:
     place: bool = False
 
     def __post_init__(self) -> None:
-        """Check what contradicts itself."""
-        if self.latch and self.place:
-            raise InvalidValue(f"Attach of {self.module!r}: latch=True or place=True, not both")
+        """Check what does not depend on a robot."""
+        _check(self)
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +69,10 @@ class Detach:
     when: When
     module: str
     separation: ArrayLike | None = None
+
+    def __post_init__(self) -> None:
+        """Check what does not depend on a robot."""
+        _check(self)
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,35 +99,20 @@ class Swap:
     place: bool = False
     separation: ArrayLike | None = None
 
+    def __post_init__(self) -> None:
+        """Check what does not depend on a robot."""
+        _check(self)
+
 
 Change = Attach | Detach | Swap
 
 
-@dataclass(frozen=True, eq=False)
-class ModuleChange:
-    """What happened when a module docked or undocked.
-
-    Attributes:
-        t: time, s.
-        module: the module.
-        attached: whether it docked.
-        parent: the other module.
-        at: its port.
-        impulse: on the module, [f, τ] in the port's frame, about its origin, `(6,)`, N s, N m s.
-        energy_loss: kinetic energy lost when it docked, J.
-        separation_work: kinetic energy gained when it undocked, J.
-        placement: pose of the mount in the port's frame, `(8,)`.
-    """
-
-    t: float
-    module: str
-    attached: bool
-    parent: str
-    at: str
-    impulse: Array
-    energy_loss: float
-    separation_work: float
-    placement: Array
+def _check(change: Change) -> None:
+    what = f"{type(change).__name__} of {change.module!r}"
+    if not callable(change.when):
+        number(f"{what}: when", change.when, "2.5, in s, or a function (t, q, v) -> bool")
+    if not isinstance(change, Detach) and change.latch and change.place:
+        raise InvalidValue(f"{what}: latch=True or place=True, not both")
 
 
 class Docking:
@@ -129,68 +121,107 @@ class Docking:
     Attributes:
         robot: the modular robot.
         network: its modules.
+        changes: that may happen.
         links: the docks that are closed, by child.
-        done: what happened so far.
+        switches: what happened so far.
+        placing: by phase, energy that modules gained when they were placed, J.
     """
 
     def __init__(
         self, robot: ModularRobot, q: ArrayLike, v: ArrayLike, changes: tuple[Change, ...]
     ) -> None:
         """Compile all modules with the ports that docks and changes use."""
-        self.robot, self.done = robot, list[ModuleChange]()
+        self.robot, self.changes = robot, changes
         self.network = robot.network(q, v, _used(robot, changes))
         self.links = {dock.child: dock for dock in robot.docks}
+        self.switches: list[ConstraintSwitch] = []
+        self.placing: dict[int, float] = {}
+        #: Every dock that was closed, by the name of its constraint.
+        self._docks = {dock.child: dock for dock in robot.docks}
+        self._names = {dock.child: dock.child for dock in robot.docks}
 
-    def apply(self, t: float, change: Change) -> None:
-        """Make a change."""
+    def whole(self) -> Robot:
+        """Return the robot of the recording: every dock is a constraint, on if it was at first."""
+        return self.robot.with_docks(self._docks, [dock.child for dock in self.robot.docks])
+
+    def _energy(self) -> float:
+        """Return the kinetic and potential energy of all modules, J."""
+        self.network.synchronize()
+        robot, q, v = combine(self.robot.modules), self.network.q, self.network.v
+        return float(kinetic_energy(robot, q, v) + potential_energy(robot, q))
+
+    def switched(self, phase: int) -> bool:
+        """Return whether a dock was closed or opened at the start of a phase."""
+        return any(switch.phase == phase for switch in self.switches)
+
+    def apply(self, t: float, phase: int, change: Change) -> None:
+        """Make a change, at the start of a phase."""
         if isinstance(change, Attach):
             link = Connection(
                 change.module, change.parent, change.at, change.mount, change.placement
             )
-            self._attach(t, link, change)
+            self._attach(t, phase, link, change)
             return
-        seat = self._link(change)
-        self._detach(t, change.module, change.separation)
-        if isinstance(change, Swap):
-            link = Connection(change.by, seat.parent, seat.at, change.mount, change.placement)
-            self._attach(t, link, change)
-
-    def _link(self, change: Detach | Swap) -> Connection:
         if change.module not in self.links:
             shown = ", ".join(map(repr, self.links)) or "none"
             raise RemoraError(f"module {change.module!r} is not docked; docked are: {shown}")
-        return self.links[change.module]
+        seat = self.links[change.module]
+        self._detach(t, phase, change.module, change.separation)
+        if isinstance(change, Swap):
+            link = Connection(change.by, seat.parent, seat.at, change.mount, change.placement)
+            self._attach(t, phase, link, change)
 
-    def _attach(self, t: float, link: Connection, change: Attach | Swap) -> None:
+    def _attach(self, t: float, phase: int, link: Connection, change: Attach | Swap) -> None:
         network, i = self.network, self.network.index[link.child]
-        seat = self.robot.seat_in(network, link)
+        seat, nominal = self.robot.seat_in(network, link), self.robot.placement(link)
         network.order.check_free(i, seat, link.at)
+        held = nominal
         if change.place:
-            network.place(i, seat, self.robot.placement(link))
+            before = self._energy()
+            network.place(i, seat, nominal)
+            self.placing[phase] = self.placing.get(phase, 0.0) + self._energy() - before
         else:
             there = dual_quaternion.mul(
                 dual_quaternion.conjugate(network.port_pose(seat)), network.base_pose(i)
             )
-            link = _met(link, self.robot.placement(link), there, change.latch)
-        jump = network.dock(i, seat, self.robot.placement(link))
-        self.links[link.child] = link
-        self.done.append(
-            ModuleChange(t, link.child, True, link.parent, link.at, jump.impulse, 0.0 - jump.energy,
-                         0.0, link.placement)
-        )  # fmt: skip
+            if change.latch:
+                held = dual_quaternion.normalize(there)
+            else:
+                _refuse_open(link, nominal, there)
+        jump, name = network.dock(i, seat, held), self._named(link)
+        self.links[link.child], self._names[link.child] = link, name
+        latched: dict[str, dict[str, Array]] = {}
+        if change.latch or any(name in switch.latched for switch in self.switches):
+            mount = dual_quaternion.mul(dual_quaternion.conjugate(held), link.placement)
+            latched[name] = {"child_placement": dual_quaternion.normalize(mount)}
+        impulse = screw.adjoint_inverse(link.placement, jump.impulse)
+        self.switches.append(
+            ConstraintSwitch(
+                t, phase, (name,), (), {name: impulse}, 0.0 - jump.energy, 0.0, latched
+            )
+        )
 
-    def _detach(self, t: float, module: str, separation: ArrayLike | None) -> None:
-        link, i = self.links.pop(module), self.network.index[module]
+    def _detach(self, t: float, phase: int, module: str, separation: ArrayLike | None) -> None:
+        link, name, i = self.links.pop(module), self._names[module], self.network.index[module]
         push = None
         if separation is not None:
             velocity = finite(f"separation of {module!r}", separation, 3)
             moved = np.concatenate([np.zeros(3), velocity])
-            push = screw.adjoint_inverse(self.robot.placement(link), moved)
+            push = screw.adjoint_inverse(self.network.placement(i), moved)
         jump = self.network.undock(i, push)
-        self.done.append(
-            ModuleChange(t, module, False, link.parent, link.at, jump.impulse, 0.0, jump.energy,
-                         link.placement)
-        )  # fmt: skip
+        impulse = screw.adjoint_inverse(link.placement, jump.impulse)
+        self.switches.append(
+            ConstraintSwitch(t, phase, (), (name,), {name: impulse}, 0.0, jump.energy)
+        )
+
+    def _named(self, link: Connection) -> str:
+        """Return the name of a dock's constraint: the module's, with its place if it has others."""
+        places = f"{link.child}@{link.parent}/{link.at}", link.mount or "base"
+        for name in (link.child, places[0], ":".join(places)):
+            known = self._docks.setdefault(name, link)
+            if known == link:
+                return name
+        raise RemoraError(f"module {link.child!r} docks at {link.at!r} in two different places")
 
 
 def _used(robot: ModularRobot, changes: tuple[Change, ...]) -> list[Connection]:
@@ -209,25 +240,20 @@ def _used(robot: ModularRobot, changes: tuple[Change, ...]) -> list[Connection]:
             found += [
                 Connection(swap.by, parent, at, swap.mount, swap.placement)
                 for parent, at in sorted(ports - known)
+                if parent != swap.by
             ]
     return found
 
 
-def _met(link: Connection, nominal: Array, there: Array, latch: bool) -> Connection:
-    """Return a dock with the pose that the module has there, if it latches; else check the pose.
+def _refuse_open(link: Connection, nominal: Array, there: Array) -> None:
+    """Raise unless a module is where it would dock.
 
     Args:
         link: the dock.
         nominal: pose of the base body in the port's frame that the dock asks for, `(8,)`.
         there: the pose it has.
-        latch: whether to take the latter.
     """
     off = dual_quaternion.mul(dual_quaternion.conjugate(nominal), there)
-    if latch:
-        held = dual_quaternion.normalize(dual_quaternion.mul(nominal, off))
-        mount = dual_quaternion.mul(dual_quaternion.conjugate(nominal), link.placement)
-        placement = dual_quaternion.normalize(dual_quaternion.mul(held, mount))
-        return Connection(link.child, link.parent, link.at, link.mount, placement)
     distance = float(np.linalg.norm(pose.translation(off)))
     angle = 2.0 * float(np.arctan2(np.linalg.norm(off[1:4]), abs(off[0])))
     if max(distance, angle) > CLOSED:
@@ -236,4 +262,3 @@ def _met(link: Connection, nominal: Array, there: Array, latch: bool) -> Connect
             f"off by {distance:.3g} m and {angle:.3g} rad; bring its frame there, or say "
             "latch=True to hold the pose of that moment, or place=True to put it there"
         )
-    return link

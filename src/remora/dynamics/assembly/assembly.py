@@ -16,6 +16,7 @@ from remora.dynamics.assembly.composition import (
     PartLoads,
     forward_sweeps,
     inverse_sweeps,
+    readings,
 )
 from remora.dynamics.assembly.connection import Connection
 from remora.dynamics.assembly.interconnection_graph import (
@@ -26,6 +27,7 @@ from remora.dynamics.assembly.joined_robot import joined_robot
 from remora.dynamics.assembly.nesting import flattened
 from remora.dynamics.assembly.placed_parts import AnySubsystem, Part, placed
 from remora.dynamics.assembly.power_balance import power_factors
+from remora.dynamics.assembly.sensor_reading import SensorReading
 from remora.dynamics.assembly.wrench_parts import WrenchParts, wrench_parts
 from remora.dynamics.formulations import finite_result
 from remora.dynamics.joint_arrays import batch_shape
@@ -56,6 +58,10 @@ class Assembly:
         nv: number of speeds.
         nb: number of bodies of all robots.
     """
+
+    nq: int
+    nv: int
+    nb: int
 
     def __init__(
         self,
@@ -319,6 +325,16 @@ class Assembly:
         """
         given = self._arguments(q, v, tau, "tau", wrenches, t)
         return finite_result(concatenate(forward_sweeps(self.parts, given)))
+
+    def readings(self, q: ArrayLike, v: ArrayLike, t: ArrayLike) -> dict[str, SensorReading]:
+        """Return the readings of all black boxes, by name; each gets the twist of its base.
+
+        Args:
+            q: configuration, `(..., nq)`.
+            v: velocity, `(..., nv)`.
+            t: time, s, `()` or of the batch shape.
+        """
+        return readings(self.parts, self._arguments(q, v, np.zeros(self.nv), "tau", None, t))
 
     def check_energy(
         self, q: ArrayLike, v: ArrayLike, vdot: ArrayLike, tau: ArrayLike, t: ArrayLike

@@ -72,7 +72,13 @@ class BlackBox:
         if isinstance(self.source, SensorRecording):
             known_points(name, self.source.points, self.points)
             return self.source.at(t, name)
-        reading = self.source(t, twist)
+        try:
+            reading = self.source(t, twist)
+        except RemoraError:
+            raise
+        except Exception as error:
+            kind = type(error).__name__
+            raise RemoraError(f"black box {name!r}: its source raised {kind}: {error}") from error
         if not isinstance(reading, SensorReading):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise RemoraError(
                 f"black box {name!r}: its source returned {type(reading).__name__}, not a "

@@ -24,6 +24,7 @@ from remora.dynamics.assembly.robot_module import (
     to_outer,
     wrench_only,
 )
+from remora.dynamics.assembly.sensor_reading import SensorReading
 from remora.dynamics.assembly.subsystem import ForwardSubsystem
 from remora.dynamics.joint_arrays import with_batch
 from remora.dynamics.recursive.articulated_body import ArticulatedBody
@@ -159,17 +160,7 @@ def forward_sweeps(parts: Sequence[Part], given: Arguments) -> list[Array]:
     successors at its connection points. A black box is a given wrench on its predecessor and given
     motions of its connection points.
     """
-    states: list[Any] = []
-    twists: list[Array | None] = []
-    at_points: list[list[Any]] = []
-    for part in parts:
-        base = None if part.parent < 0 else at_points[part.parent][part.slot]
-        if base is not None and part.placement is not None:
-            base = screw.to_inner(screw.transform(part.placement), base)
-        state, points = _twist(part, given, base)
-        states.append(state)
-        twists.append(base)
-        at_points.append(points)
+    states, twists = _twists(parts, given)
     loads: list[list[Any]] = [[None] * len(part.points) for part in parts]
     for i in reversed(range(len(parts))):
         part = parts[i]
@@ -189,6 +180,28 @@ def forward_sweeps(parts: Sequence[Part], given: Arguments) -> list[Array]:
         found.append(vdot)
         rates.append(points)
     return found
+
+
+def readings(parts: Sequence[Part], given: Arguments) -> dict[str, SensorReading]:
+    """Return the readings of all black boxes, by name; they are asked from the root outward."""
+    states = zip(parts, _twists(parts, given)[0], strict=True)
+    return {part.name: state[0] for part, state in states if part.black_box is not None}
+
+
+def _twists(parts: Sequence[Part], given: Arguments) -> tuple[list[Any], list[Array | None]]:
+    """Return the outward half of every part's recursion, and the twist of its base."""
+    states: list[Any] = []
+    twists: list[Array | None] = []
+    at_points: list[list[Any]] = []
+    for part in parts:
+        base = None if part.parent < 0 else at_points[part.parent][part.slot]
+        if base is not None and part.placement is not None:
+            base = screw.to_inner(screw.transform(part.placement), base)
+        state, points = _twist(part, given, base)
+        states.append(state)
+        twists.append(base)
+        at_points.append(points)
+    return states, twists
 
 
 def _twist(part: Part, given: Arguments, base: Array | None) -> tuple[Any, list[Array]]:

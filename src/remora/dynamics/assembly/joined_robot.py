@@ -12,19 +12,28 @@ from remora.errors import RemoraError
 from remora.model.robot import Body, Frame, Joint, Named, Robot
 
 
-def joined_robot(parts: Sequence[Part], gravity: Array, name: str) -> Robot:
+def joined_robot(parts: Sequence[Part], gravity: Array, name: str, boxes: bool = False) -> Robot:
     """Return the robots of an assembly as one robot with the same state layout.
 
     Bodies, joints and frames are named `subsystem/name`.
+
+    Args:
+        parts: of the assembly.
+        gravity: `(3,)`.
+        name: of the robot.
+        boxes: whether black boxes are left out; what they carry is a tree of its own, whose place
+            in the inertial frame is not known. Otherwise they are refused.
     """
     bodies: list[Body] = []
     joints: list[Joint] = []
     frames: list[Frame] = []
     for part in parts:
+        if boxes and part.black_box is not None:
+            continue
         if part.module is None:
             what = "a black box" if part.black_box is not None else "not a robot"
             raise RemoraError(f"subsystem {part.name!r} is {what}: no robot can be made of it")
-        robot, ground = part.module.robot, _mounted_on(parts, part)
+        robot, ground = part.module.robot, mounted_on(parts, part)
         for body, joint in zip(robot.bodies, robot.joints, strict=True):
             bodies.append(dataclasses.replace(body, name=f"{part.name}/{body.name}"))
             joints.append(_joined(joint, part, ground))
@@ -56,12 +65,16 @@ def _joined(joint: Joint, part: Part, ground: Frame) -> Joint:
     )
 
 
-def _mounted_on(parts: Sequence[Part], part: Part) -> Frame:
-    """Return body (by its index in the joined robot) and placement of a part's base frame."""
+def mounted_on(parts: Sequence[Part], part: Part) -> Frame:
+    """Return body (by its index in the joined robot) and placement of what a part is mounted on.
+
+    For robots, whose modules contain their placement, it is that of their base frame.
+    """
     x = dual_quaternion.identity()
     while part.parent >= 0:
         above = parts[part.parent]
-        assert above.module is not None
+        if above.module is None:  # a black box, which is nowhere
+            break
         point = above.module.points[part.slot]
         x = dual_quaternion.mul(point.placement, x)
         if point.body >= 0:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from remora.algebra import dual_quaternion, pose, quaternion, vector
+from remora.algebra import dual_quaternion, linear, pose, quaternion, vector
 from remora.algebra.array_ops import Array, asarray, concatenate, sqrt
 from remora.dynamics.constraints.constraint_types import count
 from remora.dynamics.constraints.loop_kinematics import (
@@ -89,18 +89,39 @@ def separation_jump(
     return _jump(robot, q, v, held, concatenate(targets))
 
 
-def latched_numbers(robot: Robot, name: str, q: Array) -> dict[str, Array]:
-    """Return the numbers with which a constraint holds its bodies where they are, by field.
+def held_jump(
+    robot: Robot, q: Array, v: Array, held: tuple[str, ...], speeds: Array
+) -> tuple[Array, Array]:
+    """Return the velocity after joints were brought to other speeds by impulses of their drives.
 
-    The frame on the child is placed where the frame on the parent is, so that a joint of any type
-    is at zero; a rod takes its present length, a gear its present offset.
+    H Δv has no components but those of the joints' drives: H_ff Δv_f = -H_fh Δv_h.
 
     Args:
         robot: the robot.
-        name: of the constraint.
         q: configuration, `(..., nq)`.
+        v: velocity, `(..., nv)`.
+        held: names of the joints.
+        speeds: has their speeds, `(..., nv)`.
+
+    Returns:
+        Velocity after, `(..., nv)`, and the work of the impulses, `(...)`, J.
     """
-    return {latched_field(robot, name): latched_value(robot, q, name)}
+    H, chosen = mass_matrix_of(robot, q), {i for n in held for i in _speeds_of(robot, n)}
+    inside = [i for i in range(robot.nv) if i in chosen]
+    free = [i for i in range(robot.nv) if i not in chosen]
+    change = (speeds - v)[..., inside]
+    if free:
+        push = -vector.apply(H[..., free, :][..., inside], change)
+        moved = linear.solve(H[..., free, :][..., free], push[..., None])[..., 0]
+        change = concatenate([change, moved])
+    change = change[..., np.argsort([*inside, *free])]
+    after = v + change
+    work = 0.5 * vector.dot(after + v, vector.apply(H, change))[..., 0]
+    return after, asarray(work)
+
+
+def _speeds_of(robot: Robot, name: str) -> range:
+    return range(robot.nv)[robot.joints[name].v]
 
 
 def latched_field(robot: Robot, name: str) -> str:
@@ -110,7 +131,16 @@ def latched_field(robot: Robot, name: str) -> str:
 
 
 def latched_value(robot: Robot, q: Array, name: str) -> Array:
-    """Return what a latch sets the field of a constraint to, see `latched_numbers`."""
+    """Return what a latch sets the field of a constraint to: its bodies stay where they are.
+
+    The frame on the child is placed where the frame on the parent is, so that a joint of any type
+    is at zero; a rod takes its present length, a gear its present offset.
+
+    Args:
+        robot: the robot.
+        q: configuration, `(..., nq)`.
+        name: of the constraint.
+    """
     c = robot.constraints[name]
     if c.kind == GEAR:
         leading, driven = (joints.coordinates(robot.joints[i], q) for i in (c.parent, c.child))

@@ -27,6 +27,7 @@ from remora.dynamics.forces import friction
 from remora.dynamics.formulations import FORMULATIONS, usual_formulation
 from remora.dynamics.kernels.cache_keys import kernel_key, tables_digest
 from remora.dynamics.kernels.compile_options import check_names, check_options
+from remora.dynamics.kernels.composed_robot import ComposedRobot
 from remora.dynamics.kernels.parameters import parameter
 from remora.dynamics.kernels.size_policy import LARGEST_STRAIGHT_LINE, fits_straight_line
 from remora.dynamics.kernels.specialized import SpecializedFunction
@@ -130,6 +131,8 @@ def compile_function(
     target: str = "cpu",
 ) -> Any:
     """Return one function as a kernel; see `compile`."""
+    if isinstance(robot, ComposedRobot) and function is formulations.forward_dynamics:
+        return robot.forward_dynamics
     if target not in TARGETS:
         raise UnknownName("target", target, TARGETS)
     if not parameters:

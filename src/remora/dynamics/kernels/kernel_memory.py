@@ -7,9 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from remora.codegen.kernel import Kernel
-from remora.dynamics.formulations import FORMULATIONS
+from remora.dynamics.formulations import FORMULATIONS, forward_dynamics
 from remora.dynamics.kernels.cache_keys import value_key
 from remora.dynamics.kernels.compiled import compile_function
+from remora.dynamics.kernels.composed_robot import ComposedRobot
 from remora.identity.recent import Recent
 from remora.identity.table import Table
 from remora.model.joint_types import JOINT_TYPES
@@ -37,6 +38,9 @@ def kernel(
         parameters: numbers of the robot that are arguments, after the others.
         **fixed: values to compile in.
     """
+    if isinstance(robot, ComposedRobot) and function is forward_dynamics:
+        made: Any = compile_function(function, robot)  # a function, which has no value
+        return made
     sizes = dict(shapes or {})
     short = _short_key(function, robot, (*arguments, None, *parameters), sizes, fixed)
     known = _recent.get(short)

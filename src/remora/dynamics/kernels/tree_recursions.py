@@ -20,6 +20,7 @@ from remora.codegen.ir.graph import Graph, Signature
 from remora.codegen.ir.trace import symbols_of, trace
 from remora.codegen.tree_loops.loops import ROLES, Loops, Sweep
 from remora.dynamics import kinematics
+from remora.dynamics.kernels.composed_robot import ComposedRobot
 from remora.dynamics.mimic_joints import refuse_mimic_joints
 from remora.dynamics.recursive import (
     articulated_body,
@@ -127,6 +128,8 @@ def loops(robot: Robot, function: str, inputs: Sequence[Signature]) -> Loops:
 
 def uses_loops(robot: Robot, straight: int) -> bool:
     """Tell whether a robot should be compiled as loops, given a row's `straight`."""
+    if isinstance(robot, ComposedRobot):  # its forward dynamics is no straight line either
+        return True
     if len(robot.bodies) <= straight // 2 or not can_use_loops(robot):
         return False
     return len(robot.bodies) > straight or not _folds(robot)

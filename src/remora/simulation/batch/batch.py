@@ -17,6 +17,7 @@ from remora.components.run_signals import check_events
 from remora.components.system import System
 from remora.dynamics.constraints.loop_kinematics import active_constraints
 from remora.dynamics.kernels.compiled import TARGETS
+from remora.dynamics.kernels.parameters import parameter
 from remora.dynamics.kernels.size_policy import LARGEST_STRAIGHT_LINE, fits_straight_line
 from remora.errors import InvalidValue, RemoraError, UnknownName
 from remora.model.arguments import by_name, flag, number, whole
@@ -32,16 +33,16 @@ from remora.simulation.batch.batch_phases import (
     BatchSettings,
     carried_states,
 )
-from remora.simulation.batch.batch_switching import PhaseConstraints
 from remora.simulation.batch.host_arrays import to_host
 from remora.simulation.batch.lockstep_program import CLOSE
 from remora.simulation.batch.phase_starts import start_phase
 from remora.simulation.batch.result import Batch
+from remora.simulation.batch.runs_in_turn import runs_in_turn
 from remora.simulation.batch.single_run import RunArguments
-from remora.simulation.engine.constraint_switching import phase_robots
 from remora.simulation.engine.interrupts import interruptible
 from remora.simulation.engine.phase_dynamics import RunSettings, effort_limits
 from remora.simulation.engine.progress import batch_bar
+from remora.simulation.engine.reduced_phase_dynamics import with_model
 from remora.simulation.engine.rounding import check_rounding
 from remora.simulation.engine.simulate import LIMITS, model_of, sample_times
 from remora.simulation.engine.stiffness import warn_of_unstable_steps
@@ -53,9 +54,11 @@ from remora.simulation.inputs.move_starts import with_started_moves
 from remora.simulation.inputs.phases import Phase, known_events, traced_motions
 from remora.simulation.inputs.robot_loads import LOADS, load_shape
 from remora.simulation.inputs.start_limits import warn_of_starts_beyond_limits
+from remora.simulation.integrators import table as integrators
 from remora.simulation.integrators import tableaus
 from remora.simulation.program.event_conditions import conditions
 from remora.simulation.program.event_search import INTERRUPTED, NEXT, RUNNING
+from remora.simulation.program.phase_entry import PhaseEntry, of_runs, phase_robots
 from remora.simulation.program.run_equations import (
     Break,
     Forces,
@@ -65,8 +68,10 @@ from remora.simulation.program.run_equations import (
 from remora.simulation.program.run_program import StepControl
 
 FAILURES = ("raise", "keep")
+#: Target of batches whose runs are made one after the other, with what cannot be compiled.
+PYTHON = "python"
 #: Integrators of batches, by name.
-INTEGRATORS = {"rk4": tableaus.RK4, "dopri5": tableaus.DOPRI5, "dop853": tableaus.DOP853}
+INTEGRATORS = {name: row.tableau for name, row in integrators.INTEGRATORS.items()}
 #: Invalid robot parameters that an error message lists.
 MOST_FAULTS = 5
 #: Maximum number of steps of a run.
@@ -107,6 +112,7 @@ def simulate_batch(
     saturate: bool = False,
     slip_speed: float = 1e-3,
     formulation: str | None = None,
+    model: Literal["full", "reduced"] = "full",
     start: float = 0.0,
     runs: int | None = None,
     seed: int = 0,
@@ -134,7 +140,8 @@ def simulate_batch(
         duration: s; not with `phases`.
         step: maximum step size of `rk4`, s: steps are shortened to end at every sample, tick and
             break. For adaptive integrators the initial step size; 1 ms by default.
-        integrator: `rk4` with fixed steps; `dopri5` or `dop853`: each run controls its own steps.
+        integrator: `rk4` with fixed steps; `dopri5` or `dop853`: each run controls its own steps;
+            `radau` or `variational`, see `simulate`.
         rtol: relative error tolerance of adaptive steps.
         atol: absolute error tolerance of adaptive steps.
         max_step: maximum size of adaptive steps, s.
@@ -164,6 +171,8 @@ def simulate_batch(
         saturate: whether drives are limited to the joints' effort limits.
         slip_speed: regularization speed of dry friction, see `friction_forces`.
         formulation: forward-dynamics formulation, see `simulate`.
+        model: `full`, or `reduced` for a free-floating robot, see `simulate`; each run has its own
+            momentum.
         start: initial time, s.
         runs: number of runs, where no array has a batch shape.
         seed: of the noise of components.
@@ -172,7 +181,9 @@ def simulate_batch(
             occurred is known in any case.
         dtype: `float64` or `float32`, for states and equations; times, and what your functions
             compute from them, are `float64` in both.
-        target: "cpu", or "cuda" for arrays in GPU memory.
+        target: "cpu", or "cuda" for arrays in GPU memory; "python" makes the runs one after the
+            other as `simulate` does, also with functions, components and conditions that cannot be
+            compiled. Steps of `radau` and `variational` are always made so.
         threads: CPU threads; 0: one per core.
         failures: for a run that does not stay finite: `raise` a SimulationError that holds the
             batch, or `keep` it with `ok` False. For a run with physically impossible robot
@@ -188,13 +199,18 @@ def simulate_batch(
         check_robot("simulate_batch", system, q, v)
         system = System(system)
     robot = system.robot
-    _refuse_untraceable(system)
     for name, value, known in (
-        ("target", target, TARGETS), ("failures", failures, FAILURES), ("dtype", dtype, DTYPES),
+        ("target", target, (*TARGETS, PYTHON)), ("failures", failures, FAILURES),
+        ("dtype", dtype, DTYPES),
         ("integrator of a batch", integrator, INTEGRATORS), ("treatment of limits", limits, LIMITS),
     ):  # fmt: skip
         if not isinstance(value, str) or value not in known:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UnknownName(name, value, known)
+    in_turn = target == PYTHON or INTEGRATORS[integrator].hosted
+    if in_turn:
+        _refuse_in_turn(integrator, target, dtype, inputs, initial)
+    else:
+        _refuse_untraceable(system)
     control = _control(integrator, step, rtol, atol, max_step, max_steps)
     start, breaks = number("start", start, "0.0, in s"), times_of("breaks", breaks)
     if not math.isfinite(start):
@@ -202,16 +218,20 @@ def simulate_batch(
     threads, max_events = whole("threads", threads), whole("max_events", max_events)
     if threads < 0 or max_events < 0:
         raise InvalidValue("threads and max_events must not be negative")
-    if not fits_straight_line(robot) and (target == "cuda" or dtype != "float64" or stops):
+    if not (fits_straight_line(robot) or in_turn) and (
+        target == "cuda" or dtype != "float64" or stops
+    ):
         raise RemoraError(
             f"{robot.name!r} has {len(robot.bodies)} bodies; batches of robots with more than "
-            f"{LARGEST_STRAIGHT_LINE} run in float64 on the CPU, without stops: use rm.simulate"
+            f"{LARGEST_STRAIGHT_LINE} run in float64 on the CPU, without stops; others need "
+            "target='python'"
         )
     parts = _phases(duration, phases, torque, base_wrench, wrenches, prescribed, locked)
     robots = phase_robots(robot, parts)
-    _refuse_constraints(robots, dtype)
+    if not in_turn:
+        _refuse_constraints(robots, dtype)
     duration = sum(p.duration for p in parts)
-    model = model_of(robot, formulation, slip_speed, stops, flag("saturate", saturate))
+    equations = model_of(robot, formulation, slip_speed, stops, flag("saturate", saturate))
     watching = None if limits == "ignore" else limits
     per_run = {
         what: (getattr(parts[0], what), load_shape(robot, what))
@@ -226,6 +246,43 @@ def simulate_batch(
     warn_of_starts_beyond_limits(robot, to_host(own.q))
     watched = listed_events("events", events)
     check_events(system.event_places, known_events(system, parts, watched))
+    end = start + duration
+    given_times = None if sample is None else sample_times(sample, start, end)
+    times = np.array([start]) if given_times is None else given_times
+    if times[-1] < end:
+        times = np.append(times, end)
+    known = _signals(system, signals)
+    count = math.prod(own.batch)
+    arguments = None
+    if target != "cuda":
+        arguments = RunArguments(
+            _rows(np, own.q, own.batch, 1), _rows(np, own.v, own.batch, 1),
+            np.arange(count) if run is None
+            else np.broadcast_to(np.asarray(run), own.batch).ravel(),
+            parts,
+            {
+                "integrator": integrator, "step": step, "rtol": rtol, "atol": atol,
+                "max_step": max_step, "max_steps": max_steps, "stops": stops,
+                "slip_speed": slip_speed, "limits": limits, "saturate": saturate,
+                "formulation": formulation, "model": model, "start": start, "seed": seed,
+                "sample": times, "events": watched, "breaks": breaks,
+            },
+            next((f"it has {what}" for what, used in (
+                ("inputs=", bool(inputs)), ("initial=", bool(initial)),
+                ("dtype float32", dtype != "float64")) if used), ""),
+            {what: _rows(np, own.data[what], own.batch, len(shape))
+             for what, (_, shape) in per_run.items()},
+        )  # fmt: skip
+    settings = BatchSettings(control, known, times, start, dtype, target, threads, max_events)
+    if in_turn:
+        assert arguments is not None
+        watches = known_events(system, parts, watched, watching is not None)
+        with batch_bar(count, progress) as advance, interruptible():
+            made = runs_in_turn(system, own, settings, arguments, watches, advance)
+        status = "interrupted" if made.interrupted else "complete"
+        found = finished_batch(system, own, settings, made, failures, status, True)
+        return found.with_arguments(system, arguments)
+    equations = _with_momentum(equations, model, integrator, parts, system, own)
     early = any(event.action != "record" for event in watched)
     parts = with_started_moves(robot, parts, lambda: to_host(own.q), start, early)
     if target == "cpu" and not own.parameters and math.prod(own.batch) and not control.adaptive:
@@ -238,11 +295,6 @@ def simulate_batch(
             for x, n in ((own.q, robot.nq), (own.v, robot.nv))
         )
         check_rounding(robot, one_q, one_v, rtol, atol, duration, max_steps)
-    end = start + duration
-    given_times = None if sample is None else sample_times(sample, start, end)
-    times = np.array([start]) if given_times is None else given_times
-    if times[-1] < end:
-        times = np.append(times, end)
     if duration / control.step > MOST_STEPS and not control.adaptive:
         raise InvalidValue(
             f"{duration:g} s in steps of {control.step:g} s are more than {MOST_STEPS:g}"
@@ -250,44 +302,19 @@ def simulate_batch(
     plan: list[BatchPhase] = []
     for k, part in enumerate(parts):
         before = robots[k - 1] if k else robot
-        latched = {x for p in plan for x in p.constraints.latches.values()}
-        constraints = phase_constraints(system, k, part, (before, robots[k]), own, latched)
+        latched = {x for p in plan for x in p.entry.latches.values()}
+        entry = phase_entry(system, k, part, (before, robots[k]), own, latched)
         now = system.acting_on(robots[k])
         plan.append(
-            batch_phase(
-                now, part, own, model, breaks, tuple(per_run), watched, constraints, watching
-            )
+            batch_phase(now, part, own, equations, breaks, tuple(per_run), watched, entry, watching)
         )
     if any(p.equations.stops for p in plan) and not control.adaptive:
         control = _in_contact(control, dtype)
     _refuse_unresolved(plan, start, end)
-    known = _signals(system, signals)
-    settings = BatchSettings(control, known, times, start, dtype, target, threads, max_events)
+    settings = replace(settings, control=control)
     with interruptible():
-        made = _run(system, plan, parts, own, settings, seed, run, failures, progress)
-    if target == "cuda":
-        return made
-    obstacle = next(
-        (f"it has {what}" for what, used in (
-            ("inputs=", bool(inputs)), ("initial=", bool(initial)), ("dtype float32",
-             dtype != "float64"), ("loads that differ from run to run", bool(per_run)),
-            ("events=", bool(watched)), ("breaks=", bool(breaks))) if used),
-        "",
-    )  # fmt: skip
-    count = math.prod(own.batch)
-    arguments = RunArguments(
-        _rows(np, own.q, own.batch, 1), _rows(np, own.v, own.batch, 1),
-        np.arange(count) if run is None else np.broadcast_to(np.asarray(run), own.batch).ravel(),
-        tuple(parts),
-        {
-            "integrator": integrator, "step": step, "rtol": rtol, "atol": atol,
-            "max_step": max_step, "stops": stops, "slip_speed": slip_speed,
-            "limits": limits, "saturate": saturate,
-            "formulation": formulation, "start": start, "seed": seed, "sample": times,
-        },
-        obstacle,
-    )  # fmt: skip
-    return made.with_arguments(system, arguments)
+        made = _run(system, plan, equations.momentum, own, settings, seed, run, failures, progress)
+    return made if arguments is None else made.with_arguments(system, arguments)
 
 
 def _refuse_constraints(robots: Sequence[Robot], dtype: str) -> None:
@@ -303,14 +330,29 @@ def _refuse_constraints(robots: Sequence[Robot], dtype: str) -> None:
     if not fits_straight_line(robot):
         raise RemoraError(
             f"constraint {name!r} acts, and {robot.name!r} has {len(robot.bodies)} bodies: batches "
-            f"of robots with more than {LARGEST_STRAIGHT_LINE} have no constraints; use rm.simulate"
+            f"of robots with more than {LARGEST_STRAIGHT_LINE} have no constraints; use "
+            "target='python'"
         )
+
+
+def _refuse_in_turn(integrator: str, target: str, dtype: str, inputs: Any, initial: Any) -> None:
+    """Raise if a batch whose runs Python makes asks for what only compiled runs have."""
+    what = f"integrator={integrator!r}" if INTEGRATORS[integrator].hosted else "target='python'"
+    for wanted, given in (
+        ("target='cuda'", target == "cuda"), (f"dtype={dtype!r}", dtype != "float64"),
+        ("inputs=", bool(inputs)), ("initial=", bool(initial)),
+    ):  # fmt: skip
+        if given:
+            raise RemoraError(
+                f"runs with {what} are made by Python, one after the other: without {wanted}"
+            )
 
 
 def _refuse_untraceable(system: System) -> None:
     for name, error in system.untraceable.items():
         raise RemoraError(
-            f"component {name!r} cannot be compiled, so it runs in rm.simulate only: {error}"
+            f"component {name!r} cannot be compiled, so it runs in rm.simulate, and in batches "
+            f"with target='python' only: {error}"
         )
 
 
@@ -366,10 +408,26 @@ def _phases(
         raise RemoraError("with phases, prescribed and locked joints are given in these")
     if not phases:
         raise RemoraError("phases are empty")
-    for phase in phases:
-        if phase.impulse:
-            raise RemoraError("impulse=True of a phase is for rm.simulate")
     return tuple(phases)
+
+
+def _with_momentum(
+    model: RunSettings, name: str, integrator: str, phases: tuple[Phase, ...], system: System,
+    own: BatchInputs,
+) -> RunSettings:  # fmt: skip
+    """Return the model by name; the reduced one with the momentum of each run, `(runs, 6)`."""
+    if name == "full":
+        return model
+    robots = phase_robots(system.robot, phases)
+    constrained = next((c.name for r in robots for c in active_constraints(r)), None)
+    if constrained is not None:
+        raise RemoraError(f"model={name!r} has no constraints ({constrained!r}): use model='full'")
+    numbers = {n: _rows(np, to_host(x), own.batch, len(parameter(system.robot, n)[0].shape))
+               for n, x in own.parameters.items() if n not in system.parameters}  # fmt: skip
+    acting = system if system.components else None
+    of_model = model._replace(system=acting, robot=of_runs(model.robot, numbers))
+    q, v = (np.asarray(_rows(np, to_host(x), own.batch, 1), float) for x in (own.q, own.v))
+    return model._replace(momentum=with_model(of_model, name, integrator, phases, q, v).momentum)
 
 
 def _refuse_unresolved(plan: Sequence[BatchPhase], start: float, end: float) -> None:
@@ -405,11 +463,11 @@ def _signals(system: System, names: Sequence[str] | None) -> tuple[str, ...]:
     return tuple(names)
 
 
-def phase_constraints(
+def phase_entry(
     system: System, index: int, phase: Phase, robots: tuple[Robot, Robot], own: BatchInputs,
     latched: Collection[str],
-) -> PhaseConstraints:  # fmt: skip
-    """Return the constraints of a phase.
+) -> PhaseEntry:  # fmt: skip
+    """Return what happens at the start of a phase.
 
     Args:
         system: the system.
@@ -421,14 +479,12 @@ def phase_constraints(
     """
     known = [name for name in own.parameters if name not in system.parameters]
     parameters = tuple(dict.fromkeys((*known, *sorted(latched))))
-    return PhaseConstraints(
-        index, phase, *robots, parameters, tuple(traced_motions(system.robot, phase))
-    )
+    return PhaseEntry(index, phase, *robots, parameters, tuple(traced_motions(system.robot, phase)))
 
 
 def batch_phase(
     system: System, phase: Phase, own: BatchInputs, model: RunSettings, breaks: Sequence[float],
-    per_run: Sequence[str], events: Sequence[Event], constraints: PhaseConstraints,
+    per_run: Sequence[str], events: Sequence[Event], entry: PhaseEntry,
     limits: Action | None = None,
 ) -> BatchPhase:  # fmt: skip
     """Return a phase with its loads as functions and components."""
@@ -437,7 +493,7 @@ def batch_phase(
     for what, load in zip(LOADS, given, strict=True):
         loads.add(what, load)
     robot, whole_system = system.robot, system
-    if constraints.index:  # those of the whole batch are not first watched here
+    if entry.index:  # those of the whole batch are not first watched here
         events = [replace(event, at_start=False) for event in events]
     added = [*loads.components, *conditions(robot, events, phase.events)]
     if added:
@@ -460,14 +516,15 @@ def batch_phase(
                 )
     motions = [m.breaks for m in held.values() if m is not None]
     forces = Forces(loads.torque, loads.wrenches, own.inputs)
-    latched = (*constraints.parameters, *constraints.latches.values())
+    latched = (*entry.parameters, *entry.latches.values())
     parameters = tuple(dict.fromkeys((*own.parameters, *latched)))
     equations = RunEquations(
         whole_system, forces, parameters, model.formulation, model.passive, held,
         phase.own_clock,
-        from_phase if constraints.index else frozenset(whole_system.components),
+        from_phase if entry.index else frozenset(whole_system.components),
         tuple(effort_limits(robot).tolist()) if model.saturate else None,
-        None if limits is None else joint_limits(robot, limits, constraints.index == 0),
+        None if limits is None else joint_limits(robot, limits, entry.index == 0),
+        reduced=model.momentum is not None,
     )  # fmt: skip
     of_phase = (b for part in (loads.breaks, *motions) for b in part)
     all_breaks = (
@@ -477,11 +534,11 @@ def batch_phase(
     plain = not whole_system.components and not held and all(
         x is None or not (callable(x) or isinstance(x, Mapping)) for x in given
     )  # fmt: skip
-    return BatchPhase(equations, phase.duration, all_breaks, from_phase, plain, constraints)
+    return BatchPhase(equations, phase.duration, all_breaks, from_phase, plain, entry)
 
 
 def _run(
-    system: System, plan: Sequence[BatchPhase], parts: Sequence[Phase], own: BatchInputs,
+    system: System, plan: Sequence[BatchPhase], momentum: Any, own: BatchInputs,
     settings: BatchSettings, seed: int, run: ArrayLike | None, failures: str, progress: Any,
 ) -> Batch:  # fmt: skip
     """Perform all phases and return the batch."""
@@ -506,6 +563,8 @@ def _run(
         "seed": np.array([float(seed & 0xFFFFFFFF), float(seed >> 32)]),
         "run": whole_numbers("run", index, 32, own.batch).reshape(count, 1),
     }
+    if momentum is not None:
+        data["momentum"] = xp.asarray(np.reshape(momentum, (count, 6)))
     state = {
         name: _rows(xp, x, own.batch, 1)
         for name, x in (("q", own.q), ("v", own.v), ("x", own.x), ("z", own.z))
@@ -516,7 +575,10 @@ def _run(
     state = {name: xp.asarray(x, dtype=dtype) for name, x in state.items()}
     runs = BatchRuns(settings, count, state, data, xp)
     free = settings.control.adaptive or any(
-        p.equations.system.events or p.equations.limits or p.constraints.phase.after_event
+        p.equations.system.events
+        or p.equations.limits
+        or p.entry.phase.after_event
+        or p.equations.reduced
         for p in plan
     )
     status, begin, before = "complete", settings.start, None

@@ -25,6 +25,8 @@ from remora.simulation.systems.component_faults import (
 AHEAD = (0.0, *(1e-9 * 8.0**k for k in range(10)))
 #: How the message of an event begins whose own function is NaN.
 BAD_FUNCTION = "the function of an event is NaN"
+#: Why a run of the reduced model cannot go on.
+BASE_DRIVEN = "model='reduced' is for a base that is not driven, but there is torque on it"
 #: Runs of a phase for which a component is looked for.
 MOST = 4
 
@@ -100,6 +102,11 @@ def _name_at(
         _of_run(runs.data[s.name], row).reshape(s.shape)
         for s in equations.data  # broadcast to the runs
     ]
+    if equations.reduced:
+        clock = t - _of_run(runs.began, row) if equations.own_clock else t
+        tau, _, _ = equations.loads(t, clock, q, v, x, z, data)
+        if np.any(tau[:6]):
+            return BASE_DRIVEN
     moments: list[Instant] = []
     with np.errstate(all="ignore"):
         try:

@@ -20,6 +20,7 @@ from remora.dynamics.kernels.parameters import parameter
 from remora.errors import InvalidValue, RemoraError, ShapeError, UnknownName
 from remora.model.numbers import finite
 from remora.model.state import configuration, velocity
+from remora.simulation.batch.host_arrays import on_device
 from remora.simulation.batch.initial_states import in_front, initial_states
 
 #: Argument names that are reserved in load functions.
@@ -74,16 +75,18 @@ def batch_inputs(
         parameters: robot and component parameters by name.
         initial: initial states of components by name.
         runs: number of runs, if it is not to be inferred from the batch shapes.
-        dtype: dtype to convert all numbers to; None for GPU arrays, which are used as they are.
+        dtype: dtype to convert all numbers to; None for a batch on a GPU, which uses arrays that
+            are there as they are.
     """
     robot = system.robot
 
     def taken(name: str, x: ArrayLike) -> Any:
-        return x if dtype is None else finite(name, x).astype(dtype)
+        return x if on_device(x, dtype) else finite(name, x).astype(dtype or float)
 
-    if dtype is not None:
-        q = configuration(robot, q).astype(dtype)
-        v = velocity(robot, v).astype(dtype)
+    if not on_device(q, dtype):
+        q = configuration(robot, q).astype(dtype or float)
+    if not on_device(v, dtype):
+        v = velocity(robot, v).astype(dtype or float)
     faults, own, shapes, numbers = _checked_parameters(system, parameters, dtype)
     given = {name: taken(f"input {name!r}", x) for name, x in inputs.items()}
     for name in given:
@@ -146,30 +149,31 @@ def _checked_parameters(
             raise RemoraError(
                 f"{what} is a parameter of the robot and of a component: rename the component"
             )
-        values = on_host(x, what) if dtype is None else finite(what, x).astype(float)
+        of_device = on_device(x, dtype)
+        values = on_host(x, what) if of_device else finite(what, x).astype(float)
         if in_robot is None and name not in of_components:
             _unknown(system, name)
         shape = in_robot if in_robot is not None else of_components[name].shape
         if shape == (1,) and (not values.ndim or values.shape[-1] != 1):  # one number of each run
             values = values[..., None]
             given: Any = x
-            x = values if dtype is not None else given.reshape(values.shape)
+            x = given.reshape(values.shape) if of_device else values
         numbers[name] = values
         if in_robot is None:
             shapes[name] = of_components[name].shape
             in_front(what, values, shapes[name])
-            own[name] = x if dtype is None else values.astype(dtype)
+            own[name] = x if of_device else values.astype(dtype or float)
             continue
         shapes[name] = in_robot
         in_front(what, values, in_robot)
         found = parameter_faults(robot, name, values)
         faults += found
-        if dtype is None:
+        if of_device:
             own[name] = x
             continue
         if name.endswith("placement") and not found:
             values = unit_placements(values)
-        own[name] = values.astype(dtype)
+        own[name] = values.astype(dtype or float)
     return faults, own, shapes, numbers
 
 

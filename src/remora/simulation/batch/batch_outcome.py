@@ -18,6 +18,7 @@ from remora.simulation.batch.batch_phases import BatchRuns, BatchSettings
 from remora.simulation.batch.host_arrays import to_host
 from remora.simulation.batch.result import OUTCOMES, Batch, BatchEvents, FinalStates
 from remora.simulation.program.event_search import (
+    BAD_HOLD,
     INTERRUPTED,
     NEXT,
     NOT_ENTERED,
@@ -110,13 +111,11 @@ def _raise_failed(batch: Batch, fine: Array, failed: int) -> None:
         + _event_names(batch.system),
         "invalid reset": "the reset at an event returned numbers that are not finite, or a "
         "quaternion that is not of unit norm, one of " + _event_names(batch.system, "reset"),
-        "contradiction": "a joint that is locked or prescribed does not begin a phase in the "
-        "position or at the speed of its motion",
         "step too short": "its steps became too short or too many: what acts is not smooth, or too "
         "stiff for this integrator",
         "chattering": "its events chatter: they occur again and again without progress of time, as "
         "where an event function stays at zero and changes its sign by rounding",
-        **dict.fromkeys(OUTCOMES[VIOLATED:], _fault(batch, place)),
+        **dict.fromkeys((OUTCOMES[BAD_HOLD], *OUTCOMES[VIOLATED:]), _fault(batch, place)),
     }.get(why, "its step is too long, or what acts drives it to infinity" + _culprit(batch, place))
     fault = _fault(batch, place)
     if fault.startswith(BAD_FUNCTION):

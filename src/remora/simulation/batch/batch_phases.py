@@ -24,7 +24,6 @@ from remora.dynamics.kernels.kernel_memory import identity_key
 from remora.errors import RemoraError
 from remora.identity.digest import NoIdentity
 from remora.model.robot import Robot
-from remora.simulation.batch.batch_switching import PhaseConstraints
 from remora.simulation.batch.host_arrays import to_host
 from remora.simulation.batch.lockstep_program import (
     STEPS,
@@ -44,6 +43,7 @@ from remora.simulation.program.event_search import (
     RUNNING,
     all_event_names,
 )
+from remora.simulation.program.phase_entry import PhaseEntry
 from remora.simulation.program.run_blocks import RunBlocks
 from remora.simulation.program.run_equations import Break, RunEquations
 from remora.simulation.program.run_program import (
@@ -76,7 +76,7 @@ class BatchPhase:
         breaks: times at which loads are not smooth.
         from_phase: components whose ticks are counted from the start of the phase.
         plain: whether no function or component of the user is compiled in.
-        constraints: what is switched at its start.
+        entry: what happens at its start.
     """
 
     equations: RunEquations
@@ -84,7 +84,7 @@ class BatchPhase:
     breaks: tuple[Break, ...]
     from_phase: frozenset[str]
     plain: bool
-    constraints: PhaseConstraints
+    entry: PhaseEntry
 
     def counted_from_phase(self, update: ScheduledUpdate) -> bool:
         """Return whether the ticks of an update are counted from the start of the phase."""
@@ -230,7 +230,7 @@ class BatchRuns:
             given["entering"] = np.zeros(1)
             going = (given["status"] == float(RUNNING)) & (given["t"] < until)
             active = xp.flatnonzero(going[:, 0])
-            left = ((until - given["t"]) / given["h"])[active, 0]
+            left = (until - given["t"])[active, 0] / given["h"][active, 0]
             active = active[xp.argsort(left)]  # neighbours on the lanes take about as many steps
             if self.interrupted:
                 going = (given["status"] == float(RUNNING)) & (given["t"] < until)
@@ -416,7 +416,7 @@ class BatchRuns:
                 nudge,
                 settings.signals, own_breaks, phase.from_phase, equations.parameters,
                 equations.formulation, equations.passive, equations.own_clock, equations.started,
-                equations.effort,
+                equations.effort, equations.reduced,
                 None if equations.limits is None else equations.limits[-2:],
             )  # fmt: skip
         if short is not None and short in _recent:
@@ -453,7 +453,7 @@ def _refuse_large(equations: RunEquations) -> None:
         raise RemoraError(
             f"{robot.name!r} has {len(robot.bodies)} bodies: in a batch of so large a robot, "
             "parameters cannot differ, joints cannot be held, and the formulation is "
-            "'articulated'; use rm.simulate"
+            "'articulated'; use target='python'"
         )
 
 
@@ -512,7 +512,7 @@ def carried_states(
             array_module.asarray(initial[size:], dtype=before[name].dtype), (count, total - size)
         )
         state[name] = array_module.concatenate([before[name][:, :size], rest], axis=-1)
-    state["z"] = entered(new.phase_place, state["z"], phase.constraints.index, runs.t)
+    state["z"] = entered(new.phase_place, state["z"], phase.entry.index, runs.t)
     ticks = {k: state.pop(k) for k in list(state) if k.startswith("tick ")}
     known: dict[tuple[str, str], Any] = {}
     if old is not None:

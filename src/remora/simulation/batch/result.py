@@ -26,7 +26,9 @@ from remora.simulation.recording.recording import Recording
 #: How a run ended, by the number that its program returns, see `event_search`.
 OUTCOMES = ("complete", "stopped", "complete", "not finite", "step too short", "chattering",
             "event is NaN", "invalid reset", "contradiction", "no event", "violated constraint",
-            "blocked constraint", "interrupted")  # fmt: skip
+            "blocked constraint", "interrupted", "failed")  # fmt: skip
+#: Number of a run that Python has made, and that failed.
+FAILED = OUTCOMES.index("failed")
 
 
 class BatchEvents(NamedTuple):
@@ -137,7 +139,7 @@ class Batch:
         robot: the robot.
         t: times of the samples, `(n,)`, s.
         q: configurations, `(..., n, nq)`, the runs' batch shape in front; NaN after the end of a
-            run that was stopped.
+            run that was stopped: `final.q` is where it ended.
         v: velocities, `(..., n, nv)`.
         parameters: parameters that differ from run to run, by name.
         ok: which runs finished with finite numbers and physically possible robot parameters,
@@ -193,8 +195,8 @@ class Batch:
             index: index of the run; a tuple for a batch with several axes.
 
         Raises:
-            RemoraError: if the batch had per-run loads, `inputs` or `initial` states, or ran in
-                float32: those exist in batches only.
+            RemoraError: if the batch had `inputs` or `initial` states, or ran in float32: those
+                exist in batches only.
         """
         if self.arguments is None:
             raise RemoraError("this batch was not made by rm.simulate_batch")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,7 @@ class RunArguments:
         phases: the phases.
         options: arguments of `rm.simulate`, by name.
         obstacle: why a run cannot be simulated alone; empty if it can.
+        loads: loads of the only phase that differ from run to run, by name, `(runs, ...)`.
     """
 
     q: Array
@@ -36,6 +37,7 @@ class RunArguments:
     phases: tuple[Phase, ...]
     options: Mapping[str, Any]
     obstacle: str = ""
+    loads: Mapping[str, Array] = field(default_factory=dict[str, Array])
 
 
 def run_alone(
@@ -68,8 +70,11 @@ def run_alone(
     made = system.with_robot(robot)
     made = made.with_parameters(changed) if changed else made
     options: dict[str, Any] = {"limits": "ignore", **of.options}
+    phases = of.phases
+    if of.loads:
+        phases = (replace(phases[0], **{what: x[number] for what, x in of.loads.items()}),)
     return simulate(
-        made, of.q[number], of.v[number], phases=of.phases, run=int(of.run[number]),
+        made, of.q[number], of.v[number], phases=phases, run=int(of.run[number]),
         note=f"run {number} of a batch", step_to_samples=True, progress=False,
         **options,
     )  # fmt: skip

@@ -13,11 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from remora.algebra import screw
-from remora.algebra.array_ops import Array, total_and_rest
+from remora.algebra.array_ops import Array
 from remora.codegen.kernel import Kernel
 from remora.components.system import System
 from remora.dynamics.constraints.loop_kinematics import active_constraints
-from remora.dynamics.constraints.step_projection import step_projection
 from remora.dynamics.forces.equations_of_motion import (
     PassiveParameters,
     actuation,
@@ -199,55 +198,12 @@ class PhaseDynamics:
         """Contact flags, if there are stops: the last argument of kernels."""
         return (self.stops.contact,) if self.stops.count else ()
 
-    def touch(self, t: float, q: Array, v: Array, x: Array) -> bool:
-        """Update which stops are in contact; return whether that changed.
-
-        A joint at rest at a stop touches it if it is pushed into it.
-        """
-        stops = self.stops
-        if not stops.count:
-            return False
-        before = stops.contact
-        contact, undecided = stops.judged(t, q, v)
-        stops.contact = contact.astype(float)
-        if np.any(undecided):
-            self.q = q
-            rates = self.rates(t, self._layout.at_start(v, extra=x))
-            pushed = stops.overlap_rates(rates[self._layout.v])
-            stops.contact = np.where(undecided, pushed > 0.0, contact).astype(float)
-        return not np.array_equal(stops.contact, before)
-
     # Constraints --------------------------------------------------------------------------------
 
     @functools.cached_property
     def constrained(self) -> bool:
         """Whether constraints act."""
         return bool(active_constraints(self.robot))
-
-    def finish(
-        self, t: float, q: Array, rest: Array, v: Array, rest_v: Array
-    ) -> tuple[Array, Array, Array, Array]:
-        """Return the end of a step with held joints in their places and constraints satisfied.
-
-        Args:
-            t: s.
-            q: configuration, `(nq,)`; it is changed.
-            rest: its compensation term.
-            v: velocity, `(nv,)`; it is changed.
-            rest_v: its compensation term.
-        """
-        self.set_held(t, q, v)
-        dq, dv = self._projection(q, v)
-        q, rest = total_and_rest(q, self._increment(q, dq) + rest)
-        v, rest_v = total_and_rest(v, dv + rest_v)
-        return q, rest, v, rest_v
-
-    def projected(self, q: Array, v: Array) -> tuple[Array, Array]:
-        """Return states `(..., nq)`, `(..., nv)` within steps with the constraints satisfied."""
-        if not self.constrained:
-            return q, v
-        dq, dv = self._projection(q, v)
-        return self._move(q, dq), v + dv
 
     @property
     def loops(self) -> LoopEquations | None:
@@ -271,10 +227,6 @@ class PhaseDynamics:
             actuation(
                 self.robot, self.q, v, tau, wrenches, vdot=vdot, contact=contact, **self._equations
             )
-
-    @functools.cached_property
-    def _projection(self) -> Callable[..., Any]:
-        return self.latched.kernel(step_projection, ("q", "v"), held=self.held)
 
     # Rates --------------------------------------------------------------------------------------
 

@@ -1,6 +1,7 @@
-"""A phase of a single run in machine code: the program of batches for one run.
+"""A phase of a single run: the program of batches for one run.
 
-The program makes steps, updates sampled components, locates events, and records. It returns when a
+The program makes steps, updates sampled components, locates events, and records. Python computes
+what cannot be traced, see `hosted_parts`; everything else is machine code. It returns when a
 segment ends, its records are full, or it has tried many steps, and goes on in the next call with
 the same bits. Between calls, Python samples controllers and enters the next segment.
 """
@@ -12,6 +13,7 @@ import functools
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,7 +30,7 @@ from remora.identity.digest import code_key
 from remora.identity.recent import Recent
 from remora.model.joints import in_coordinates
 from remora.model.robot import Robot
-from remora.simulation.engine.hosted_step import HostedStep
+from remora.simulation.engine.hosted_parts import HostedParts
 from remora.simulation.engine.phase_dynamics import PhaseDynamics
 from remora.simulation.inputs.events import (
     Event,
@@ -42,6 +44,7 @@ from remora.simulation.inputs.pure_functions import CapturedNumbers, is_pure
 from remora.simulation.integrators.step_control import CLOSE
 from remora.simulation.integrators.table import Integrator
 from remora.simulation.integrators.tableaus import Tableau
+from remora.simulation.integrators.tableaus import hosted as hosted_tableau
 from remora.simulation.phase.phase_loads import SmoothLoads
 from remora.simulation.phase.run_state import RunState
 from remora.simulation.program.event_conditions import conditions
@@ -49,12 +52,13 @@ from remora.simulation.program.event_search import NEXT, RUNNING, STOPPED
 from remora.simulation.program.run_blocks import RunBlocks
 from remora.simulation.program.run_equations import (
     Forces,
+    HostedPart,
     Law,
     RunEquations,
     input_name,
     parameter_name,
 )
-from remora.simulation.program.run_program import STEP, Recorded, StepControl, run_program
+from remora.simulation.program.run_program import TRIED, Recorded, StepControl, run_program
 
 #: A call makes fewer steps if the last one took longer than this, s: Ctrl-C waits for its end.
 LONGEST_CALL = 0.03
@@ -75,7 +79,6 @@ class Advance(NamedTuple):
         end: record of the state that was reached.
         events: time, event functions that fired (by index), q and v of each event.
         status: of the run, see `event_search`.
-        start: whether the state at the start of the phase is to be recorded elsewhere.
         error: what a function raised that the program called; the state is that before its step.
     """
 
@@ -84,7 +87,6 @@ class Advance(NamedTuple):
     end: Array
     events: list[tuple[float, list[int], Array, Array]]
     status: int
-    start: bool = False
     error: BaseException | None = None
 
     @property
@@ -123,6 +125,7 @@ class PhaseProgram:
             called: the functions that Python computes: loads, and steps of implicit methods.
         """
         self.items, self._recorded = [watch.items[k] for k in order], own.recorded
+        self._own = own
         self._order = list(order)
         self._lasting = np.argsort(order[: watch.lasting])
         self._kernel, self.shapes = own.kernel, own.shapes
@@ -147,6 +150,11 @@ class PhaseProgram:
         if self._spare is not None:
             self._spare.append(self._memory)
 
+    def states(self, done: Advance) -> list[tuple[float, Array, Array]]:
+        """Return time, q and v of all records of a call."""
+        t, q, v = (self.places[name] for name in ("t", "q", "v"))
+        return [(float(row[t][0]), row[q], row[v]) for row in (*done.rows, *done.samples)]
+
     def begin_slowly(self) -> None:
         """Return from the first calls early: a run that is saved has its first samples soon."""
         self._tries = 1
@@ -166,33 +174,37 @@ class PhaseProgram:
         return not self._inputs["entering"][0] > 0.5
 
     @property
-    def h(self) -> float:
-        """The next step size, s."""
-        return float(self._inputs["h"][0])
+    def loaded(self) -> bool:
+        """Whether loads are polynomials and traced functions."""
+        return self._own.loaded
 
     @property
-    def tried(self) -> int:
-        """Number of steps tried so far."""
-        return int(self._inputs["tried"][0])
+    def moved(self) -> bool:
+        """Whether joints have motions that are polynomials."""
+        return "pieces" in self._inputs
+
+    @property
+    def z(self) -> Array:
+        """The discrete states, those of conditions last."""
+        return self._inputs["z"]
+
+    @property
+    def contact(self) -> Array:
+        """Flags of the stops in contact."""
+        return self._inputs["contact"].copy()
+
+    @property
+    def last_try(self) -> tuple[float, float, int, tuple[Array, Array, Array]]:
+        """Length and error of the step that was tried last, number of tries, and q, v, x there."""
+        own = {name: self._outputs[f"final {name}"].copy() for name in TRIED}
+        length, error = float(own["length"][0]), float(own["error"][0])
+        tried = int(self._inputs["tried"][0])
+        return length, error, tried, (own["q end"], own["v end"], own["x end"])
 
     @property
     def looked(self) -> Array:
         """The event functions that are watched in all phases, in the order of the conditions."""
         return self._inputs["g"][self._lasting] if self._lasting.size else np.zeros(0)
-
-    def conditions(self) -> Array:
-        """Return the event functions in the order of the conditions of the phase.
-
-        One that a reset left at zero is on the side from which its event came.
-        """
-        if not self._order:
-            return np.zeros(0)
-        g, found = self._inputs["g"], np.zeros(len(self._order))
-        if "rebound" in self._inputs:
-            way = self._inputs["rebound"]
-            g = np.where(way != 0.0, -1e-300 * np.sign(way), g)
-        found[self._order] = g[: len(self._order)]
-        return found
 
     # State ----------------------------------------------------------------------------------------
 
@@ -275,6 +287,13 @@ class PhaseProgram:
         """Continue from the state of a checkpoint."""
         self._state[:] = cells
 
+    def follow(self, other: PhaseProgram) -> None:
+        """Continue from the state of another program of the same phase."""
+        self.restore(other.cells)
+        for name in ("entering", "known"):
+            if name in self._inputs:
+                self._inputs[name][:] = other._inputs[name]
+
     # Calls ----------------------------------------------------------------------------------------
 
     def enter(
@@ -303,16 +322,19 @@ class PhaseProgram:
         if pieces is not None:
             own["pieces"][:], own["piece start"][:] = pieces, low - offset
 
-    def advance(self, times: Array, first_row: bool, pause: float = math.inf) -> Advance:
+    def advance(
+        self, times: Array, first_row: bool, pause: float = math.inf, single: bool = False
+    ) -> Advance:
         """Make steps, up to the end of the segment at most.
 
         Args:
             times: sample times within the rest of the segment, `(m,)`, s; unused for steps.
             first_row: whether the state at the start is recorded, too.
             pause: no step is made that begins then or later, s.
+            single: whether at most one step is tried.
         """
-        own = self._inputs
-        rows = min(self._tries, MOST_ROWS)
+        own, tries = self._inputs, 1 if single else self._tries
+        rows = min(tries, MOST_ROWS)
         steps = self._recorded.steps
         if self._recorded.shown:
             own["pause"][:] = min(pause, 1e300)
@@ -325,7 +347,7 @@ class PhaseProgram:
             table = np.array([*ends, *([own["until"][0]] if len(times) <= rows else [])])
         memory = self._memory
         memory.bind(rows + 4, len(table))
-        own["budget"][:] = own["tried"] + float(self._tries)
+        own["budget"][:] = own["tried"] + float(tries)
         own["room"][:], own["event room"][:] = float(rows), float(MOST_EVENTS - 1)
         if steps:
             own["pending"][:] = float(first_row)
@@ -467,12 +489,13 @@ class _CompiledPhase:
     def __init__(
         self, equations: RunEquations, tableau: Tableau, recorded: Recorded, key: str | None
     ) -> None:
-        self.recorded = recorded
+        self.recorded, self.loaded = recorded, not equations.forces.called
         self.spare: list[_Memory] = []
         made = functools.partial(_program, equations, tableau, recorded)
         source: Any = made if key is not None else made()
         self.kernel = (
-            HostedProgram(source, "run", key=key) if equations.forces.called or tableau.hosted
+            HostedProgram(source, "run", key=key)
+            if equations.forces.called or equations.hosted or tableau.hosted
             else ProgramKernel(source, "run", key=key, lanes=1)
         )  # fmt: skip
         self.shapes = RunBlocks(equations, tableau, "float64", 0.0, bounded=True).record_shapes
@@ -482,55 +505,98 @@ def _program(equations: RunEquations, tableau: Tableau, recorded: Recorded) -> P
     return run_program(RunBlocks(equations, tableau, "float64", 0.0, bounded=True), recorded)
 
 
-def phase_program(
-    system: PhaseDynamics,
-    phase: Phase,
-    watch: EventMonitor,
-    everywhere: Sequence[Event],
-    integrator: Integrator,
-    control: StepControl | None,
-    recorded: Recorded,
-    first: bool,
-    finest: float,
-) -> PhaseProgram | None:
-    """Return the program of a phase; None if a part of it must be called in Python.
+class PhasePlan(NamedTuple):
+    """What the program of a phase is made of.
 
-    Args:
+    Attributes:
         system: equations of the phase.
         phase: the phase.
         watch: all its event conditions.
         everywhere: events of the whole run.
         integrator: the method.
-        control: how steps are chosen; None: in Python.
+        control: how steps are chosen.
         recorded: what is recorded.
         first: whether it is the first phase.
-        finest: times closer than this are the same, s.
     """
-    if control is None or not system.programmable:
-        return None
-    model = system.model
-    if system.stops.count and math.isfinite(integrator.stable):
-        return None  # steps that the stops make unstable are refused
-    if model.system is not None and any(u.sample_time <= finest for u in model.system.schedule):
-        return None  # time does not resolve it: it is refused
-    loads, latched = system.given.smooth, system.latched
-    prescribed = tuple(name for name in system.held if name in phase.prescribed)
-    if not all(_has_pieces(system, name) for name in prescribed):
-        return None
-    called = system.given.called if loads is None else {}
-    events = *everywhere, *phase.events
-    captured = [CapturedNumbers(e.condition) for e in events if not _of_robot(e)]
-    if not all(_of_robot(e) or is_pure(e.condition) for e in events):
-        return None
+
+    system: PhaseDynamics
+    phase: Phase
+    watch: EventMonitor
+    everywhere: Sequence[Event]
+    integrator: Integrator
+    control: StepControl
+    recorded: Recorded
+    first: bool
+
+
+def phase_program(plan: PhasePlan, state: RunState, called: bool = False) -> PhaseProgram:
+    """Return the program of a phase; Python computes what cannot be traced, see `HostedPart`.
+
+    Args:
+        plan: what it is made of.
+        state: state of the run, at which conditions are tried.
+        called: whether Python computes loads and conditions in any case: they may change.
+    """
+    system = plan.system
+    hosted: frozenset[HostedPart] = frozenset()
+    if called or not all(_of_robot(e) or is_pure(e.condition) for e in _events(plan)):
+        hosted |= {"events"}
+    if not all(_has_pieces(system, n) for n in system.held if n in plan.phase.prescribed):
+        hosted |= {"motions"}
+    if system.stops.count and math.isfinite(plan.integrator.stable):
+        hosted |= {"stability"}
+    more: tuple[frozenset[HostedPart], ...] = frozenset(), frozenset({"events"})
+    for part in more if system.programmable else ():
+        try:
+            return _made(plan, state, hosted | part, called)
+        except _NotTraceable:
+            continue
+    return _made(plan, state, hosted | {"system", "events"}, called)
+
+
+class _NotTraceable(Exception):
+    """A condition or a component cannot be traced: it is called, and then explained."""
+
+
+def _events(plan: PhasePlan) -> tuple[Event, ...]:
+    """Return the events that users gave."""
+    return *plan.everywhere, *plan.phase.events
+
+
+def _made(
+    plan: PhasePlan, state: RunState, hosted: frozenset[HostedPart], called: bool
+) -> PhaseProgram:
+    """Return the program in which Python computes some parts.
+
+    Raises:
+        _NotTraceable: if it would have to compute others, too.
+    """
+    system, phase, watch, recorded = plan.system, plan.phase, plan.watch, plan.recorded
+    model, latched, everywhere = system.model, system.latched, plan.everywhere
+    tableau = plan.control.tableau
+    if "system" in hosted and not tableau.hosted:
+        tableau = _hosted(tableau.order, tableau.error_order, tableau.degree)
+    loads = None if called or "system" in hosted else system.given.smooth
+    prescribed = tuple(n for n in system.held if n in phase.prescribed and "motions" not in hosted)
+    functions: dict[str, Callable[..., Any]] = {} if loads is not None else system.given.called
+    events = _events(plan)
+    captured: list[CapturedNumbers] = []
+    if "events" in hosted:
+        events = _named_only(events, watch, system, state)
+    else:
+        captured = [CapturedNumbers(e.condition) for e in events if not _of_robot(e)]
     acting = System(latched.robot) if model.system is None else latched.open_system(model.system)
-    limits = None if watch.limits is None else joint_limits(latched.robot, watch.limits, first)
+    limits = None if watch.limits is None else joint_limits(latched.robot, watch.limits, plan.first)
     effort = None if system.effort is None else tuple(system.effort.tolist())
-    parts = None if model.system is None else model.system.kernel_parts()
+    parts = None
+    if model.system is not None:
+        parts = _structure(acting) if "system" in hosted else model.system.kernel_parts()
     settings = (
-        model.formulation, model.passive, effort, phase.torque is None, tuple(called),
-        None if loads is None else (loads.degree, loads.placed, loads.pushes), control.tableau,
+        model.formulation, model.passive, effort, phase.torque is None, tuple(functions),
+        None if loads is None else (loads.degree, loads.placed, loads.pushes), tableau,
         recorded, latched.names, system.held, prescribed, phase.own_clock,
-        None if limits is None else limits.action, first, model.momentum is not None,
+        None if limits is None else limits.action, plan.first, model.momentum is not None,
+        tuple(sorted(hosted)),
     )  # fmt: skip
     captured_by_loads = () if loads is None else loads.captured
     told = [(e.condition, e.direction, e.action, e.at_start) for e in events]
@@ -541,34 +607,71 @@ def phase_program(
         key = (tables, code, captured_by_loads, id(latched.robot), len(everywhere), *settings)
     known = _kept.get(key)
     if known is None:
-        made = _with_conditions(acting, everywhere, phase.events)
-        if made is None:
-            return None
+        wide = len(everywhere)
+        made = _with_conditions(acting, events[:wide], events[wide:], "system" in hosted)
         new = [n for n in made.components if n not in acting.components]
         # those of the whole run are first watched in the first phase
-        started = frozenset(made.components if first else new[len(everywhere) :])
+        started = frozenset(made.components if plan.first else new[wide:])
         equations = RunEquations(
-            made, _forces(loads, phase, called), latched.names, model.formulation, model.passive,
-            dict.fromkeys(system.held), phase.own_clock, started, effort, limits, works=True,
-            pieces=prescribed, reduced=model.momentum is not None,
+            made, _forces(loads, phase, functions), latched.names, model.formulation,
+            model.passive, dict.fromkeys(system.held), phase.own_clock, started, effort, limits,
+            works=True, pieces=prescribed, reduced=model.momentum is not None,
+            hosted=hosted,
         )  # fmt: skip
         entry = None
         if key is not None:
-            values = vars(control.tableau), vars(recorded), captured_by_loads
-            plain = tuple(x for x in settings if x is not control.tableau and x is not recorded)
+            values = vars(tableau), vars(recorded), captured_by_loads
+            plain = tuple(x for x in settings if x is not tableau and x is not recorded)
             entry = value_key(_program, latched.robot, parts, told, values, plain)
         try:
-            own = _CompiledPhase(equations, control.tableau, recorded, entry)
-        except RemoraError:  # what cannot be traced is called, and then explained
-            return None
+            own = _CompiledPhase(equations, tableau, recorded, entry)
+        except RemoraError as error:
+            if "system" in hosted:
+                raise
+            raise _NotTraceable from error
         known = _kept.keep(key, (own, latched.robot))
     count = len(model.system.events) if model.system is not None else 0
     wide = len(everywhere)
     order = [*range(wide, wide + count), *range(wide), *range(wide + count, len(watch.items))]
-    functions: dict[str, Callable[..., Any]] = dict(called)
-    if control.tableau.hosted:
-        functions[STEP] = HostedStep(system, integrator)
-    return PhaseProgram(known[0], control, watch, order, captured, functions)
+    functions |= HostedParts(system, plan.integrator, watch, order, tableau.degree).functions
+    return PhaseProgram(known[0], plan.control, watch, order, captured, functions)
+
+
+def _named_only(
+    events: Sequence[Event], watch: EventMonitor, system: PhaseDynamics, state: RunState
+) -> tuple[Event, ...]:
+    """Return events without their conditions, which Python evaluates.
+
+    One whose condition is a truth value occurs when it becomes true, unless it has a direction.
+    """
+    t, given = state.t, system.given
+    system.z = state.z
+    _, truths = watch.event_values(t, given.time_of_phase(t), state.q, state.v, state.x)
+    own = [t for t, item in zip(truths.tolist(), watch.items, strict=False) if item.component < 0]
+    return tuple(
+        replace(event, condition=_elsewhere, direction=event.direction or int(truth))
+        for event, truth in zip(events, own, strict=True)
+    )
+
+
+def _elsewhere(t: Array, q: Array, v: Array) -> Array:
+    """Return a number: the condition is evaluated by Python."""
+    return 1.0 + 0.0 * t
+
+
+def _structure(system: System) -> tuple[Any, ...]:
+    """Return all that a program depends on in which Python evaluates the components."""
+    layouts = {name: own.noise for name, own in system.layouts.items()}
+    events = [(str(event), event.crossing) for event in system.events]
+    sizes = system.nx, system.nz, [shape for shape, _ in system.signals.values()]
+    actions = [type(a).__name__ for own in system.layouts.values() for a in own.actions]
+    return system.schedule, events, layouts, sizes, actions, system.event_places
+
+
+@functools.lru_cache
+def _hosted(order: int, error_order: int, degree: int) -> Tableau:
+    """Return a method whose steps Python makes; the same object each time, for keys."""
+    return hosted_tableau(order, error_order, degree)
 
 
 #: Compiled programs by their settings, with the robot whose identity is in the key.
@@ -585,18 +688,29 @@ def _has_pieces(system: PhaseDynamics, name: str) -> bool:
 
 
 def _with_conditions(
-    acting: System, everywhere: Sequence[Event], events: Sequence[Event]
-) -> System | None:
-    """Return a system with events as components; None if one of them cannot be traced."""
+    acting: System, everywhere: Sequence[Event], events: Sequence[Event], hosted: bool
+) -> System:
+    """Return a system with events as components, or raise if one of them cannot be traced.
+
+    Args:
+        acting: the system.
+        everywhere: events of the whole run.
+        events: events of the phase.
+        hosted: whether Python evaluates the components.
+    """
     if not everywhere and not events:
         return acting
     try:
         added = conditions(acting.robot, everywhere, events)
         names = {**acting.components, **{c.name: c for c in added}}
         made = System(acting.robot, names, dict(acting.connections))
-    except Exception:  # whatever a user's function raises: the run loop calls and explains it
-        return None
-    return None if made.untraceable else made
+    except Exception as error:  # whatever a user's function raises
+        if hosted:
+            raise
+        raise _NotTraceable from error
+    if made.untraceable and not hosted:
+        raise _NotTraceable
+    return made
 
 
 def _forces(

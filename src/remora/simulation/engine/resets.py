@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
-
 import numpy as np
 
 from remora.algebra.array_ops import Array
@@ -15,63 +13,47 @@ from remora.model.joints import kind
 from remora.model.robot import Robot
 from remora.model.state import normalize
 from remora.simulation.engine.phase_dynamics import PhaseDynamics
-from remora.simulation.phase.run_state import RunState
 
 #: Tolerance of the norm of a quaternion that a reset returns; within it, it is normalized.
 UNIT = 1e-9
-#: More resets of one event within this time are chattering, s.
-MOST_RESETS, CHATTERING = 1000, 1e-6
 
 
-class Resets:
-    """The resets of a run: applies them, and detects chattering."""
+def state_after_reset(
+    system: PhaseDynamics, event: SystemEvent, t: float, q: Array, v: Array, x: Array, z: Array,
+    work: Array,
+) -> tuple[Array, Array, Array, Array, Array]:  # fmt: skip
+    """Return q, v, x, z and the works after the reset of a component at an event.
 
-    def __init__(self) -> None:
-        """Start without resets."""
-        self._times: dict[str, deque[float]] = {}
+    The change of kinetic and potential energy counts as work of external forces.
 
-    def apply(self, system: PhaseDynamics, state: RunState, event: SystemEvent) -> None:
-        """Apply the reset of a component to the state at an event.
+    Args:
+        system: equations of the phase.
+        event: the event.
+        t: its time, s.
+        q: configuration, `(nq,)`.
+        v: velocity, `(nv,)`.
+        x: continuous states, `(nx,)`.
+        z: discrete states, `(nz,)`.
+        work: `(3,)`, J.
 
-        The change of kinetic and potential energy counts as work of external forces.
-
-        Raises:
-            SimulationError: if it returns NaN or a quaternion that is not of unit norm, or if the
-                event chatters.
-        """
-        assert system.components is not None
-        self._note(event, state.t)
-        robot = system.robot
-        q, v, x, z = system.components.reset(
-            event.component, event.name, state.t, state.q, state.v, state.x, state.z
-        )
-        who = f"the reset of component {event.component!r} at event {event.name!r}"
-        for what, values in (("q", q), ("v", v), ("a continuous state", x),
-                             ("a discrete state", z)):  # fmt: skip
-            if not np.all(np.isfinite(values)):
-                raise SimulationError(f"{who} returns {what} that is not finite: {values}", state.t)
-        if np.array_equal(q, state.q):
-            q = state.q.copy()  # not normalized again: the same bits
-        else:
-            q = _with_unit_quaternions(robot, q, who, state.t)
-        v = v.copy()
-        system.set_held(state.t, q, v)
-        work = state.work.copy()
-        plain = system.latched.robot  # energies do not depend on constraints
-        work[1] += _energy(plain, q, v) - _energy(plain, state.q, state.v)
-        state.jump(q, v, x.copy(), z.copy(), work)
-
-    def _note(self, event: SystemEvent, t: float) -> None:
-        times = self._times.setdefault(str(event), deque(maxlen=MOST_RESETS + 1))
-        times.append(t)
-        if len(times) > MOST_RESETS and t - times[0] <= CHATTERING:
-            raise SimulationError(
-                f"event {event.name!r} of component {event.component!r} chatters: it was reset "
-                f"{len(times)} times within {t - times[0]:.3g} s; let the reset move the state "
-                "away from the event, or end the motion there (a contact that comes to rest needs "
-                "a force, or a joint that is locked in a next phase)",
-                t,
-            )
+    Raises:
+        SimulationError: if the reset returns NaN or a quaternion that is not of unit norm.
+    """
+    assert system.components is not None
+    after = system.components.reset(event.component, event.name, t, q, v, x, z)
+    who = f"the reset of component {event.component!r} at event {event.name!r}"
+    names = ("q", "v", "a continuous state", "a discrete state")
+    for what, values in zip(names, after, strict=True):
+        if not np.all(np.isfinite(values)):
+            raise SimulationError(f"{who} returns {what} that is not finite: {values}", t)
+    q1, v1, x1, z1 = after
+    same = np.array_equal(q1, q)  # not normalized again: the same bits
+    q1 = q.copy() if same else _with_unit_quaternions(system.robot, q1, who, t)
+    v1 = v1.copy()
+    system.set_held(t, q1, v1)
+    plain = system.latched.robot  # energies do not depend on constraints
+    gained = _energy(plain, q1, v1) - _energy(plain, q, v)
+    return q1, v1, x1, z1, work + np.array([0.0, gained, 0.0])
 
 
 def _energy(robot: Robot, q: Array, v: Array) -> float:

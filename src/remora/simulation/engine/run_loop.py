@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
 import warnings
 from collections.abc import Generator
@@ -13,31 +14,26 @@ import numpy as np
 
 from remora.algebra.array_ops import Array
 from remora.components.run_signals import entered
-from remora.dynamics.constraints.switch_equations import latched_numbers
-from remora.dynamics.formulations import mass_matrix
-from remora.dynamics.kernels.kernel_memory import kernel
+from remora.dynamics.constraints.switch_equations import latched_field
 from remora.errors import RemoraError, SimulationError
-from remora.model.joints import kind
-from remora.simulation.engine.constraint_switching import captured, separated
 from remora.simulation.engine.phase_dynamics import PhaseDynamics, RunSettings
-from remora.simulation.engine.phase_loop import (
-    LocatedEvent,
-    Pause,
-    PhaseLoop,
-    StepInterval,
-    StepperSettings,
+from remora.simulation.engine.phase_loop import Pause, PhaseLoop
+from remora.simulation.engine.phase_program import (
+    Advance,
+    PhasePlan,
+    PhaseProgram,
+    phase_program,
 )
-from remora.simulation.engine.phase_program import Advance, PhaseProgram, phase_program
 from remora.simulation.engine.progress import ProgressReporter
 from remora.simulation.engine.reduced_phase_dynamics import phase_dynamics
-from remora.simulation.engine.resets import Resets
-from remora.simulation.engine.update_schedule import UpdateSchedule
+from remora.simulation.engine.step_faults import StepFaults, StepperSettings
 from remora.simulation.inputs.events import Action, Event, EventMonitor
 from remora.simulation.inputs.loads import Sum, is_mapping
 from remora.simulation.inputs.phases import Phase, check_reach
 from remora.simulation.integrators.step_control import CLOSE
 from remora.simulation.phase.latched_numbers import latched_in_phase
 from remora.simulation.phase.run_state import RunState
+from remora.simulation.program.phase_entry import PhaseEntry
 from remora.simulation.program.run_program import Recorded, StepControl
 from remora.simulation.recording.checkpoint import Checkpoint
 from remora.simulation.recording.constraint_switch import ConstraintSwitch, robot_in_phase
@@ -49,8 +45,6 @@ MOST_PARTS = 64
 _NOTHING = np.zeros(0)
 #: Initial step size of adaptive methods, s.
 FIRST_STEP = 1e-3
-#: Maximum distance of a joint from the start of its prescribed motion, rad or m, rad/s or m/s.
-MISMATCH = 1e-9
 
 
 class RunPlan(NamedTuple):
@@ -67,7 +61,6 @@ class RunPlan(NamedTuple):
         breaks: times that no step crosses, s.
         seed: seed of the components' noise.
         run: index of the run in its study.
-        compiled: whether steps are made in machine code where possible.
         paused: whether the run can pause at any time, see `RunLoop.advance`.
     """
 
@@ -81,7 +74,6 @@ class RunPlan(NamedTuple):
     breaks: tuple[float, ...]
     seed: int = 0
     run: int = 0
-    compiled: bool = True
     paused: bool = False
 
 
@@ -93,14 +85,12 @@ class PausedRun(NamedTuple):
         segment: state at the start of the segment without discontinuities that it is in.
         first: initial q, v, x and z.
         phases: the phases.
-        step: the last step, if Python has made it, with the discrete states within it.
     """
 
     mark: Checkpoint | None
     segment: Checkpoint | None
     first: tuple[Array, ...]
     phases: tuple[Phase, ...]
-    step: tuple[StepInterval, Array] | None = None
 
 
 class RunLoop:
@@ -118,10 +108,9 @@ class RunLoop:
         self._state = self._initial()
         self._pause = Pause(marked=self._mark_segment if plan.paused else None)
         self._segment: Checkpoint | None = None
-        self._step: tuple[StepInterval, Array] | None = None
         self._stop = start
-        self._schedule = UpdateSchedule(system, start, plan.seed, plan.run)
-        self._resets = Resets()
+        #: Updates of each entry of the system's schedule so far.
+        self._updates = [0] * (0 if system is None else len(system.schedule))
         self._rows: list[Array] = []  # of the program, not recorded yet
         self._made_by: PhaseProgram | None = None
         end = self._end = start + sum(p.duration for p in plan.phases)
@@ -131,7 +120,7 @@ class RunLoop:
         mark = recorder.mark
         if mark is not None:
             self._state.restore(mark)
-            self._schedule.restore(mark.updates)
+            self._updates[:] = mark.updates
             self._next, self._last = mark.next, recorder.last
         self._run, self._begun = self._phases(mark), False
         self._watcher = ProgressReporter(robot, start, end, q, v, progress, self._state.t)
@@ -220,7 +209,7 @@ class RunLoop:
         if not self._begun or self.ended:
             return PausedRun(self._segment, self._segment, self._first, self._plan.phases)
         now = self._marked()
-        return PausedRun(now, self._segment, self._first, self._plan.phases, self._step)
+        return PausedRun(now, self._segment, self._first, self._plan.phases)
 
     def rewind(self, to: PausedRun | None = None) -> None:
         """Take the run back to a state of `mark`; samples and events after it are removed.
@@ -234,15 +223,15 @@ class RunLoop:
         self._run.close()
         self._rows.clear()
         recorder.cut(mark)
-        self._segment, self._first, self._step = to.segment, to.first, to.step
+        self._segment, self._first = to.segment, to.first
         self._plan = self._plan._replace(phases=to.phases)
         self._begun, self._phase, self._next, self._last = False, 0, 0, recorder.last
         self._model = self._plan.model
         self._state = self._initial()
-        self._schedule.restore([0] * len(self._schedule.counts))
+        self._updates[:] = [0] * len(self._updates)
         if mark is not None:
             self._state.restore(mark)
-            self._schedule.restore(mark.updates)
+            self._updates[:] = mark.updates
             self._next = mark.next
         self._run = self._phases(mark)
 
@@ -295,29 +284,18 @@ class RunLoop:
 
         A run that has failed at its start has no signals.
         """
-        state = self._state
         if self.ended and not len(self._recorder):
-            return state.q.copy(), state.v.copy(), _NOTHING
+            return self._state.q.copy(), self._state.v.copy(), _NOTHING
         if self.ended:
             row = self._recorder.recording().columns
             names = self._recorder.signals
             signals = [np.ravel(row[name][-1]) for name in names]
             return row["q"][-1], row["v"][-1], np.concatenate([_NOTHING, *signals])
         program = self._made_by
-        if program is not None and self._drive.in_machine_code:
-            row = program.state_at(t)
-            signals = program.places.get("signals", slice(0, 0))
-            return row[program.places["q"]], row[program.places["v"]], row[signals]
-        system, q, v, x = self._system, state.q, state.v, state.x
-        if self._step is None or t >= state.t:
-            return q.copy(), v.copy(), system.signals(t, q, v, x)
-        step, z = self._step
-        now, system.z = system.z, z
-        q, v, _, x = step.at(t)
-        signals = system.signals(t, q, v, x)
-        system.z = now
-        system.center_chart(state.q, state.rest)
-        return q, v, signals
+        assert program is not None
+        row = program.state_at(t)
+        signals = program.places.get("signals", slice(0, 0))
+        return row[program.places["q"]], row[program.places["v"]], row[signals]
 
     # Phases ---------------------------------------------------------------------------------------
 
@@ -345,30 +323,31 @@ class RunLoop:
                 self._entered = resumed.entered
             start = self._recorder.phase_starts[index]
             stop = self._stop = start + phase.duration
-            self._step = None if resumed is None else self._step
             self._switch(index, phase, resumed is not None)
             if resumed is None:
                 if self._model.system is not None:
                     state.z = entered(self._model.system.phase_place, state.z, index, state.t)
                 check_reach(self._model.robot, phase, state.q, state.v)
             system = self._system = phase_dynamics(self._model, phase, start, self._entered)
-            self._schedule.enter(system.components)
             watch = self._watched(phase, system)
-            program = self._program(index, phase, system, watch)
+            planned = self._planned(index, phase, system, watch)
+            program = self._program(planned)
             first_row = False
             if resumed is None:
-                first_row = self._enter(index, phase, stop, watch, program)
+                first_row = self._enter(index, phase, stop, watch)
             else:
                 for hold, order in zip(system.controllers, resumed.inside.orders, strict=True):
                     hold.value = order
             drive = PhaseLoop(
-                system, state, plan.stepping, watch, self._made, self._advanced, self._following,
-                self._reset, start, self._schedule, self._pause, program, first_row,
+                system, state, self._updates, program,
+                functools.partial(self._program, planned, called=True),
+                StepFaults(system, state, plan.stepping, watch), self._advanced, self._following,
+                start, self._pause, first_row,
             )  # fmt: skip
             self._drive = drive
             inside = None if resumed is None else resumed.inside
             try:
-                landings = self._landings(start, stop, program)
+                landings = [t for t in plan.breaks if start < t < stop]
                 ended = yield from drive.run(stop, landings, inside, before)
             finally:
                 self.flush()
@@ -379,34 +358,43 @@ class RunLoop:
         self._record_end()
         return ""
 
-    def _program(
+    def _planned(
         self, index: int, phase: Phase, system: PhaseDynamics, watch: EventMonitor
-    ) -> PhaseProgram | None:
-        """Return the phase in machine code, or None."""
-        self._release()
-        plan, own = self._plan, self._plan.stepping
-        tableau = own.integrator.tableau if plan.compiled else None
-        control = None
-        if tableau is not None:
-            step = FIRST_STEP if own.step is None else own.step
-            control = StepControl(
-                tableau, step, own.rtol, own.atol, own.max_step, own.max_steps
-            )  # fmt: skip
+    ) -> PhasePlan:
+        """Return what the program of a phase is made of."""
+        plan, own, model = self._plan, self._plan.stepping, self._model
+        finest = 2.0 * CLOSE * float(np.spacing(max(abs(self._start), abs(self._end))))
+        for update in () if model.system is None else model.system.schedule:
+            if update.sample_time <= finest:
+                raise SimulationError(
+                    f"the sample time of component {update.names[0]!r}, {update.sample_time:g} s, "
+                    "is too short: time does not resolve it",
+                    self._state.t,
+                )
+        step = FIRST_STEP if own.step is None else own.step
+        control = StepControl(
+            own.integrator.tableau, step, own.rtol, own.atol, own.max_step, own.max_steps
+        )
         steps = plan.times is None
         recorded = Recorded(
             single=True, steps=steps, dense=not (steps or plan.step_to_samples), shown=plan.paused
         )  # fmt: skip
         everywhere = [e.on(plan.model.robot) for e in plan.events]
-        finest = 2.0 * CLOSE * float(np.spacing(max(abs(self._start), abs(self._end))))
-        made = phase_program(
-            system, phase, watch, everywhere, own.integrator, control, recorded, index == 0, finest
-        )  # fmt: skip
-        if made is not None:
-            numbers = dict(zip(system.latched.names, system.latched.values, strict=True))
-            made.fix(numbers, self._start, plan.seed, plan.run, plan.model.momentum)
-            made.hold(self._entered)
-            if self._recorder.saves:
-                made.begin_slowly()
+        return PhasePlan(
+            system, phase, watch, everywhere, own.integrator, control, recorded, index == 0
+        )
+
+    def _program(self, planned: PhasePlan, called: bool = False) -> PhaseProgram:
+        """Return the program of a phase, see `phase_program`."""
+        self.flush()
+        self._release()
+        plan, latched = self._plan, planned.system.latched
+        made = phase_program(planned, self._state, called)
+        numbers = dict(zip(latched.names, latched.values, strict=True))
+        made.fix(numbers, self._start, plan.seed, plan.run, plan.model.momentum)
+        made.hold(self._entered)
+        if self._recorder.saves:
+            made.begin_slowly()
         self._made_by = made
         return made
 
@@ -424,77 +412,75 @@ class RunLoop:
 
         return EventMonitor(robot, *events, plan.limits, components.system.events, crossings)
 
-    # Constraints ----------------------------------------------------------------------------------
+    # Start of a phase ---------------------------------------------------------------------------
 
     def _switch(self, index: int, phase: Phase, resumed: bool) -> None:
         """Take over the constraints that act in a phase; the state is changed in `_enter`."""
-        model, recorder = self._plan.model, self._recorder
-        self._before = robot_in_phase(model.robot, recorder.switches, index - 1)
+        model, switches, state = self._plan.model, self._recorder.switches, self._state
+        before = latched_in_phase(model.robot, switches, index - 1, True)
         if not resumed and phase.switches:
-            robot = self._before.with_active(on=phase.activate, off=phase.release)
-            names = phase.activate if phase.latch else ()
-            latched = {name: latched_numbers(robot, name, self._state.q) for name in names}
-            recorder.switches.append(
-                ConstraintSwitch(
-                    self._state.t,
-                    index,
-                    tuple(phase.activate),
-                    tuple(phase.release),
-                    latched=latched,
-                )
-            )
-        latched = latched_in_phase(model.robot, recorder.switches, index, model.system is not None)
+            on, off = tuple(phase.activate), tuple(phase.release)
+            switches.append(ConstraintSwitch(state.t, index, on, off))
+        acting = latched_in_phase(model.robot, switches, index, True).robot
+        held = *phase.prescribed, *phase.locked
+        entry = PhaseEntry(index, phase, before.robot, acting, before.names, held)
+        numbers = {n: x[None] for n, x in zip(before.names, before.values, strict=True)}
+        self._entry, self._numbers, self._latched = entry, numbers, dict[str, Array]()
+        if not resumed and entry.latches:
+            self._latched = entry.latched(state.q[None], numbers)
+            taken = {
+                name: {latched_field(acting, name): self._latched[to][0]}
+                for name, to in entry.latches.items()
+            }
+            switches[-1] = replace(switches[-1], latched=taken)
+        latched = latched_in_phase(model.robot, switches, index, model.system is not None)
         robot = latched.robot
         if latched.values:
-            robot = robot_in_phase(model.robot, recorder.switches, index)
+            robot = robot_in_phase(model.robot, switches, index)
         system = model.system if model.system is None else model.system.acting_on(robot)
         self._model = model._replace(robot=robot, system=system, latched=latched)
 
-    def _satisfy(self, phase: Phase, first: bool) -> bool:
-        """Let the constraints of a phase act; return whether a speed jumped.
-
-        Separation of what is released comes first, then the impulse of what is captured.
-        """
-        state, recorder = self._state, self._recorder
-        robot, held = self._model.robot, self._system.held
-        try:
-            apart = separated(self._before, phase, state.q, state.v, held)
-            done = captured(robot, phase.activate, apart.q, apart.v, held, first)
-        except RemoraError as error:
-            raise SimulationError(str(error), state.t) from error
+    def _jumped(self, phase: Phase) -> bool:
+        """Bring the state to what holds from now on, or raise; return whether a speed jumped."""
+        state, system, recorder = self._state, self._system, self._recorder
+        _check_torque(phase)
+        q, v = state.q.copy(), state.v.copy()
+        system.motions.set(state.t, q, v)
+        done = self._entry.enter(
+            state.q[None], state.v[None], (q[None], v[None]), self._numbers, self._latched
+        )
+        if done.faults:
+            raise SimulationError(done.faults[0], state.t)
+        system.look_ahead(state.t, state.t + phase.duration)
+        changed, pushed = bool(done.changed[0]), bool(done.jumped[0])
+        if changed:
+            state.q, state.v = done.q[0].copy(), done.v[0].copy()
+            state.forget()
+        system.set_held(state.t, state.q, state.v)
+        if changed:
+            system.center_chart(state.q)
+        energy, apart = float(done.energy[0]), float(done.separation_work[0])
+        state.work[0] += float(done.drive_work[0])
+        state.work[0] += apart
+        state.work[2] += energy
+        if pushed:
+            recorder.event(state.t, "impulse", state.q, state.v, "record")
         if phase.switches:
-            impulses = {**done.impulses}
-            for name, impulse in apart.impulses.items():
-                impulses[name] = impulse + impulses.get(name, 0.0 * impulse)
             recorder.switches[-1] = replace(
-                recorder.switches[-1], impulses=impulses, energy_loss=0.0 - done.energy,
-                separation_work=apart.energy,
+                recorder.switches[-1], impulses={n: x[0] for n, x in done.impulses.items()},
+                energy_loss=0.0 - energy, separation_work=apart,
             )  # fmt: skip
-        if np.array_equal(done.v, state.v) and np.array_equal(done.q, state.q):
-            return False
-        state.work[0] += apart.energy
-        state.work[2] += done.energy
-        state.q, state.v = done.q, done.v
-        state.forget()
-        self._system.set_held(state.t, state.q, state.v)
-        self._system.center_chart(state.q)
-        return phase.switches
+        return pushed or (changed and phase.switches)
 
-    # Start of a phase ---------------------------------------------------------------------------
+    def _enter(self, index: int, phase: Phase, stop: float, watch: EventMonitor) -> bool:
+        """Start a phase at the current state.
 
-    def _enter(
-        self, index: int, phase: Phase, stop: float, watch: EventMonitor,
-        program: PhaseProgram | None,
-    ) -> bool:  # fmt: skip
-        """Start a phase at the current state; record a sample if it is first or a speed jumped.
-
-        Returns whether the program is to record that sample.
+        Returns whether the program is to record a sample there: the first, or a speed jumped.
         """
         state, system = self._state, self._system
         system.z = state.z
         system.given.enter(state.t, stop)
-        jumped = self._begin(phase, system)
-        jumped = self._satisfy(phase, index == 0) or jumped
+        jumped = self._jumped(phase)
         recent = [] if index == 0 or jumped else self._drive.just_sampled()
         for controller in system.controllers:
             last = next((c for c in recent if c.same_place(controller)), None)
@@ -503,96 +489,17 @@ class RunLoop:
             else:  # the event that ended the last phase coincides with a sample
                 controller.value = last.value
         if index == 0:
-            self._note_passed_limits(watch, program is None)
+            self._refuse_passed_limits(watch)
             self._next = 0 if self._plan.times is None else 1
-        if program is not None:
-            return index == 0 or jumped
-        if index == 0:
-            self._schedule.perform(state)
-            system.z = state.z
-        if index == 0 or jumped:
-            self._record(state.t, state.q, state.v, state.work, state.x)
-        return False
+        return index == 0 or jumped
 
-    def _note_passed_limits(self, watch: EventMonitor, recorded: bool) -> None:
-        """Raise if limits violated at the start would end the run; record them if asked to."""
-        state = self._state
-        for name, action in watch.passed(state.q, state.v):
+    def _refuse_passed_limits(self, watch: EventMonitor) -> None:
+        """Raise if limits violated at the start would end the run; the program records others."""
+        for name, action in watch.passed(self._state.q, self._state.v):
             if action == "stop":
                 raise RemoraError(f"the run begins beyond the {name}")
-            if recorded:
-                self._recorder.event(state.t, name, state.q, state.v, action)
-
-    def _begin(self, phase: Phase, system: PhaseDynamics) -> bool:
-        """Set held joints to their motion, or raise; return whether a speed jumped."""
-        state, robot = self._state, self._plan.model.robot
-        _check_torque(phase)
-        wanted = state.v.copy()
-        for name in system.held:
-            joint = robot.joints[name]
-            q, v, _ = system.motions.motion(name, state.t)
-            off = float(np.max(np.abs(kind(joint).difference(state.q[joint.q], q))))
-            if off > MISMATCH * max(1.0, float(np.max(np.abs(q)))):
-                raise RemoraError(
-                    f"contradiction: joint {name!r} is {off:.3g} rad or m from where its "
-                    "prescribed motion begins"
-                )
-            wanted[joint.v] = v
-        system.look_ahead(state.t, state.t + phase.duration)
-        off = np.abs(wanted - state.v)
-        if np.max(off, initial=0.0) <= MISMATCH * max(1.0, float(np.max(np.abs(wanted)))):
-            system.set_held(state.t, state.q, state.v)
-            return False
-        if not phase.impulse:
-            name = next(n for n in system.held if np.max(off[robot.joints[n].v]) > MISMATCH)
-            now, then = (x[robot.joints[name].v].tolist() for x in (state.v, wanted))
-            raise RemoraError(
-                f"contradiction: joint {name!r} moves at {now}, its motion begins with {then}; "
-                "to bring it there by an impulse, set impulse=True in the phase"
-            )
-        self._impulse(system, wanted)
-        return True
-
-    def _impulse(self, system: PhaseDynamics, wanted: Array) -> None:
-        """Change the speeds of held joints instantly: H Δv = impulse in their drives only."""
-        state, robot = self._state, self._plan.model.robot
-        places = [i for n in system.held for i in range(robot.nv)[robot.joints[n].v]]
-        H: Array = kernel(mass_matrix, robot, ("q",))(state.q)
-        response = np.linalg.inv(H)[:, places]
-        impulse = np.linalg.solve(response[places], wanted[places] - state.v[places])
-        after = state.v + response @ impulse
-        state.work[0] += 0.5 * float(impulse @ (state.v + after)[places])
-        state.v = after
-        state.forget()
-        system.set_held(state.t, state.q, state.v)
-        self._recorder.event(state.t, "impulse", state.q, state.v, "record")
 
     # Samples ------------------------------------------------------------------------------------
-
-    def _landings(self, start: float, stop: float, program: PhaseProgram | None) -> list[float]:
-        times = list(self._plan.breaks)
-        if self._plan.step_to_samples and self._plan.times is not None and program is None:
-            times += self._plan.times.tolist()
-        return [t for t in times if start < t < stop]
-
-    def _made(self, step: StepInterval, fired: list[LocatedEvent]) -> None:
-        """Record the samples within a step and the events at its end."""
-        self._step = step, self._system.z
-        for event in fired:
-            self._recorder.event(
-                event.t, event.watched.name, event.q, event.v, event.watched.action
-            )
-        if self._plan.times is None:
-            self._record(step.stop, *step.at(step.stop))
-        else:
-            times, close = self._plan.times, CLOSE * np.spacing(abs(step.stop))
-            while self._next < times.size and times[self._next] <= step.stop + close:
-                t = float(min(times[self._next], step.stop))
-                self._record(t, *step.at(t))
-                self._next += 1
-        if self._recorder.saves and not fired and self._drive.settled:
-            self._recorder.mark = self._marked()
-        self._watcher.look(self._state.t, self._state.q, self._state.v)
 
     def _following(self) -> Array:
         """Return the sample times that follow."""
@@ -602,11 +509,7 @@ class RunLoop:
     def _advanced(self, done: Advance) -> None:
         """Record what the program has made."""
         program = self._made_by
-        if done.start:
-            state = self._state
-            self._record(state.t, state.q, state.v, state.work, state.x)
-        if program is None or not done.end.size:
-            return
+        assert program is not None
         for t, fired, q, v in done.events:
             for k in sorted(fired, key=program.place_of):
                 item = program.items[k]
@@ -652,45 +555,22 @@ class RunLoop:
             columns.get("wrenches"), columns["work"], self._phase, signals,
         )  # fmt: skip
 
-    def _reset(self, fired: list[LocatedEvent]) -> None:
-        """Change the state as components want it at events; record it before and after."""
-        state, components = self._state, self._system.components
-        assert components is not None
-        if self._last < state.t:
-            self._record(state.t, state.q, state.v, state.work, state.x)
-        for event in fired:
-            own = components.system.events[event.watched.component]
-            self._resets.apply(self._system, state, own)
-            self._system.z = state.z
-        self._record(state.t, state.q, state.v, state.work, state.x)
-
     def _marked(self) -> Checkpoint:
         self.flush()
         state, recorder = self._state, self._recorder
         return Checkpoint(
             len(recorder), len(recorder.events), self._next, self._phase, self._entered,
             state.t, state.q.copy(), state.v.copy(), state.work.copy(), state.x.copy(),
-            state.z.copy(), list(self._schedule.counts), state.carried(), self._drive.inside(),
+            state.z.copy(), list(self._updates), state.carried(), self._drive.inside(),
         )  # fmt: skip
-
-    def _record(self, t: float, q: Array, v: Array, work: Array, x: Array) -> None:
-        self.flush()
-        tau, lost, wrenches = self._system.loads_seen(t, q, v, x)
-        signals = self._system.signals(t, q, v, x)
-        self._last = t
-        self._recorder.append(t, q, v, tau, lost, wrenches, work, self._phase, signals)
 
     def _record_end(self) -> None:
         """Record the end of the run as its last sample."""
-        state, program = self._state, self._made_by
-        if self._last >= state.t:
-            return
-        if program is not None and self._drive.in_machine_code:
+        program = self._made_by
+        if self._last < self._state.t and program is not None:
             self._rows.append(program.row()[None])
-            self._last = state.t
+            self._last = self._state.t
             self.flush()
-        else:
-            self._record(state.t, state.q, state.v, state.work, state.x)
 
 
 def _check_torque(phase: Phase) -> None:

@@ -22,13 +22,12 @@ from remora.errors import InvalidValue, RemoraError, ShapeError, SimulationWarni
 from remora.model.arguments import by_name, flag, is_several, natural, number, whole, word
 from remora.model.robot import Robot
 from remora.model.state import configuration, velocity
-from remora.simulation.engine.constraint_switching import phase_robots
 from remora.simulation.engine.interrupts import interruptible, uninterrupted
 from remora.simulation.engine.phase_dynamics import RunSettings
-from remora.simulation.engine.phase_loop import StepperSettings
 from remora.simulation.engine.reduced_phase_dynamics import with_model
 from remora.simulation.engine.rounding import check_rounding
 from remora.simulation.engine.run_loop import RunLoop, RunPlan
+from remora.simulation.engine.step_faults import StepperSettings
 from remora.simulation.engine.stiffness import (
     MOST_EXPLICIT,
     STABLE,
@@ -42,6 +41,7 @@ from remora.simulation.inputs.loads import LoadLike, described
 from remora.simulation.inputs.phases import Phase, known_events, listed
 from remora.simulation.inputs.start_limits import warn_of_starts_beyond_limits
 from remora.simulation.integrators.table import INTEGRATORS
+from remora.simulation.program.phase_entry import phase_robots
 from remora.simulation.recording.quantities import signal_columns
 from remora.simulation.recording.recording import Recording
 from remora.simulation.storage.fingerprint import Acting, acting, acting_rows, fingerprint

@@ -20,16 +20,16 @@ from remora.dynamics.constraints.loop_kinematics import active_constraints
 from remora.dynamics.kernels.size_policy import LARGEST_STRAIGHT_LINE, fits_straight_line
 from remora.errors import InvalidValue, RemoraError, UnknownName
 from remora.model.state import configuration, velocity
-from remora.simulation.batch.batch import batch_phase, phase_constraints
+from remora.simulation.batch.batch import batch_phase, phase_entry
 from remora.simulation.batch.batch_inputs import BatchInputs
 from remora.simulation.batch.batch_phases import BatchPhase
-from remora.simulation.engine.constraint_switching import phase_robots
 from remora.simulation.engine.phase_dynamics import RunSettings
 from remora.simulation.engine.simulate import model_of
 from remora.simulation.export.loop_module import LoopModule
 from remora.simulation.export.loop_program import ENDLESS, NOISE
 from remora.simulation.inputs.events import Event, listed_events
 from remora.simulation.inputs.phases import Phase
+from remora.simulation.program.phase_entry import phase_robots
 
 #: Where the noise of an exported loop comes from.
 NOISES = ("given", "generated")
@@ -121,9 +121,6 @@ def _parts(
         raise RemoraError("with phases, prescribed and locked joints are given in these")
     if not phases:
         raise RemoraError("phases are empty")
-    for phase in phases:
-        if phase.impulse:
-            raise RemoraError("impulse=True of a phase is for rm.simulate")
     return tuple(phases)
 
 
@@ -146,10 +143,10 @@ def _planned(
     plan: list[BatchPhase] = []
     for k, phase in enumerate(phases):
         pair = (robots[k - 1] if k else system.robot), robots[k]
-        latched = {x for p in plan for x in p.constraints.latches.values()}
-        constraints = phase_constraints(system, k, phase, pair, own, latched)
+        latched = {x for p in plan for x in p.entry.latches.values()}
+        entry = phase_entry(system, k, phase, pair, own, latched)
         now = system.acting_on(robots[k])
-        made = batch_phase(now, phase, own, model, (), (), events, constraints)
+        made = batch_phase(now, phase, own, model, (), (), events, entry)
         if len(phases) > 1 and made.equations.system.nz != system.nz:
             raise RemoraError(
                 f"phase {k + 1} has a sampled load, which several phases in C cannot have: make it "

@@ -119,7 +119,7 @@ class LoopModule:
     @property
     def _latched(self) -> list[str]:
         """Cells with the numbers that constraints take over."""
-        found = [n for p in self._phases for n in p.constraints.latches.values()]
+        found = [n for p in self._phases for n in p.entry.latches.values()]
         return [parameter_name(n) for n in dict.fromkeys(found)]
 
     def _clock(self, generated: bool) -> list[Member]:

@@ -35,7 +35,6 @@ from remora.codegen.ir.graph import Signature
 from remora.components.system import ScheduledUpdate
 from remora.simulation.batch.batch_phases import NUDGE, BatchPhase
 from remora.simulation.batch.lockstep_program import lockstep_program
-from remora.simulation.export.phase_entry import PhaseEntry
 from remora.simulation.export.renamed_statements import renamed
 from remora.simulation.integrators import tableaus
 from remora.simulation.program.event_search import FIRST, NEVER, NEXT, NOT_ENTERED, RUNNING
@@ -144,7 +143,7 @@ def steps_of(update: ScheduledUpdate, step: float) -> tuple[int, int] | None:
 def in_lockstep(phases: Sequence[BatchPhase], step: float) -> bool:
     """Return whether a loop makes steps of fixed length: nothing happens within them."""
     one, updates = phases[0], phases[0].equations.system.schedule
-    jumps = one.equations.system.events or one.breaks or one.constraints.acts
+    jumps = one.equations.system.events or one.breaks or one.entry.acts
     endless = len(phases) == 1 and one.duration >= ENDLESS
     regular = all(steps_of(update, step) is not None for update in updates)
     return endless and regular and not (jumps or one.equations.held)
@@ -212,14 +211,12 @@ class _PhaseProgram:
         place = next(i for i, s in enumerate(whole) if isinstance(s, ForEach))
         loop = whole[place]
         assert isinstance(loop, ForEach)
-        entry = PhaseEntry(phase, dtype)
-        own = {
-            s.name: s for s in (*self.program.cells, *entry.cells) if s.name not in (*FIXED, STEP)
-        }
-        names = [parameter_name(n) for n in phase.constraints.latches.values()]
+        cells = *self.program.cells, *phase.entry.cells()
+        own = {s.name: s for s in cells if s.name not in (*FIXED, STEP)}
+        names = [parameter_name(n) for n in phase.entry.latches.values()]
         numbers = phase.equations.parameter_signatures
         latched = {s.name: s for s in numbers if s.name in names}
-        entered = Program(phase.equations.data, [*(own | latched).values()], entry.statements())
+        entered = Program(phase.equations.data, [*(own | latched).values()], self._entry(dtype))
         first = whole[0]
         assert isinstance(first, If)
         assert (first.cell, place) == ("entering", 1)
@@ -232,6 +229,27 @@ class _PhaseProgram:
         kept = {o.name.removeprefix("final ") for o in self.program.outputs}
         #: Those that a run does not need in another call.
         self.forgotten = [self._name(n) for n in own if n not in {*kept, *_OF_A_PHASE}]
+
+    def _entry(self, dtype: str) -> list[Statement]:
+        """Return the statements of the entry of the phase."""
+        equations, entry = self._phase.equations, self._phase.entry
+
+        def begin(t: Array, start: Array, anchor: Array) -> tuple[Array, Array]:
+            q, v, _ = equations.motions(t - start if equations.own_clock else t, anchor)
+            return q, v
+
+        found = entry.latching()
+        if entry.held:
+            found.append(wide_run(begin, ("t", "phase start", "anchor"), ("begin q", "begin v")))
+        found += entry.statements(dtype)
+        if not entry.changes:
+            return found
+        rests = ("rest q", "rest v", "rest x")
+
+        def kept(changed: Array, *rests: Array) -> tuple[Array, ...]:
+            return tuple(select(less(0.5, changed), 0.0 * rest, rest) for rest in rests)
+
+        return [*found, Run(Block(kept, ("changed", *rests), rests))]
 
     def begin(self) -> list[Statement]:
         """Return the statements that enter the phase at the time of the run."""
@@ -262,7 +280,7 @@ class _PhaseProgram:
             over = flag(less(absolute(status - float(RUNNING)), 0.5)) * flag(
                 negated(less(t, until))
             )
-            if following.constraints.phase.after_event:
+            if following.entry.phase.after_event:
                 left = select(less(0.5, over), float(NOT_ENTERED), status)
                 return event, event, select(less(0.5, event), float(RUNNING), left)
             moved = larger(event, over)

@@ -319,7 +319,6 @@ class EventMonitor:
             ),
             *(MonitoredCondition(e.name, e.action, e.direction, -1, e.at_start) for e in events),
         ]
-        self._truths: set[int] = set()
         self._ranges = self._fastest = _NO_LIMITS
         if limits is not None:
             self._watch_limits(robot, limits)
@@ -332,8 +331,12 @@ class EventMonitor:
         """Return the number of conditions."""
         return len(self.items)
 
-    def values(self, t: float, own: float, q: Array, v: Array, x: Array) -> Array:
-        """Return all conditions at a state, `(m,)`; for limits, the distance to them.
+    def event_values(
+        self, t: float, own: float, q: Array, v: Array, x: Array
+    ) -> tuple[Array, Array]:
+        """Return the conditions of events at a state, and which are truth values, `(n,)` each.
+
+        A condition that is true is 1, one that is false -1.
 
         Args:
             t: time of the run, s.
@@ -342,69 +345,23 @@ class EventMonitor:
             v: velocity, `(nv,)`.
             x: continuous states of the components, `(nx,)`.
         """
-        asked: list[float] = []
-        if self.events:
-            q, v = frozen_view(q), frozen_view(v)
-            asked += self._asked(self._everywhere, 0, t, q, v)
-            if self._crossings is not None:
-                found = self._crossings(t, q, v, x)
-                asked += np.clip(found, -LARGEST, LARGEST).tolist()
-            asked += self._asked(self._events, self.lasting, own, q, v)
-        return np.concatenate([asked, self.limit_values(q, v)])
+        q, v = frozen_view(q), frozen_view(v)
+        asked: list[Any] = [_asked(event, t, q, v) for event in self._everywhere]
+        if self._crossings is not None:
+            asked += np.clip(self._crossings(t, q, v, x), -LARGEST, LARGEST).tolist()
+        asked += [_asked(event, own, q, v) for event in self._events]
+        truths = np.array([isinstance(value, bool) for value in asked], dtype=bool)
+        numbers = [(1.0 if x else -1.0) if isinstance(x, bool) else x for x in asked]
+        return np.array(numbers, dtype=float), truths
 
     def limit_values(self, q: Array, v: Array) -> Array:
         """Return the distances to all limits: of the range, and of the speed in both directions."""
         return JointLimits(self._ranges, self._fastest, (), "record").values(q, v)
 
-    def _asked(
-        self, events: Sequence[Event], first: int, t: float, q: Array, v: Array
-    ) -> list[float]:
-        """Return the conditions of events, of which the first has this index."""
-        found: list[float] = []
-        for k, event in enumerate(events):
-            value = _asked(event, t, q, v)
-            if isinstance(value, (bool, np.bool_)):
-                self._truths.add(first + k)
-                value = 1.0 if value else -1.0
-            found.append(value)
-        return found
-
-    def far(self, q: Array, v: Array, fastest: Array, h: float) -> bool:
-        """Return whether no event is possible in a step: no conditions, and limits far away.
-
-        Far means four times the distance that the joint covers at the largest speed found in the
-        step, or the speed that it gains at the largest acceleration.
-
-        Args:
-            q: configuration at the start, `(nq,)`.
-            v: velocity at the start, `(nv,)`.
-            fastest: largest rates of u and v in the stages of the step, `(2 nv,)`.
-            h: step size, s.
-        """
-        if self.events:
-            return False
-        ranges, speeds = self._ranges, self._fastest
-        room = np.abs(ranges.bound - (ranges.ratio * q[ranges.place] + ranges.offset))
-        near = room <= 4.0 * h * np.abs(ranges.ratio) * fastest[ranges.speed]
-        slack = speeds.bound - np.abs(speeds.ratio * v[speeds.speed])
-        fast = slack <= 4.0 * h * np.abs(speeds.ratio) * fastest[v.size + speeds.speed]
-        return not (np.any(near) or np.any(fast))
-
     def passed(self, q: Array, v: Array) -> list[tuple[str, Action]]:
         """Return the limits that a state violates, and their action."""
         limits = zip(self.items[self.events :], self.limit_values(q, v).tolist(), strict=True)
         return [(w.name, w.action) for w, room in limits if room < 0.0]
-
-    def crossed(self, k: int, before: float, after: float) -> bool:
-        """Return whether condition k crossed zero in the watched direction.
-
-        A boolean condition, represented by 1 or -1, is watched for becoming true. Indices beyond
-        `items` are those of stops, with contact as for limits.
-        """
-        if k >= self.events:  # touching a limit is not a violation
-            return before >= 0.0 > after
-        way = self.items[k].direction or (1 if k in self._truths else 0)
-        return (before < 0.0 <= after and way >= 0) or (before > 0.0 >= after and way <= 0)
 
 
 def _asked(event: Event, t: float, q: Array, v: Array) -> Any:

@@ -54,6 +54,11 @@ class Tableau:
     dense_d: Array
     hosted: bool = False
 
+    @property
+    def degree(self) -> int:
+        """Degree of the polynomial that is the dense output of a step."""
+        return 3 + len(self.dense_d)
+
     @functools.cached_property
     def later_stages(self) -> list[tuple[float, Array]]:
         """Coefficients c and nonzero a of every stage except the first."""
@@ -93,17 +98,16 @@ def _tableau(
     )
 
 
-def hosted(order: int, error_order: int) -> Tableau:
-    """Return a method that is not an explicit Runge-Kutta method: Python makes its steps.
-
-    The dense output of a step is a polynomial of degree `DEGREE`.
+def hosted(order: int, error_order: int, degree: int = DEGREE) -> Tableau:
+    """Return a method whose steps Python makes: it has no stages.
 
     Args:
         order: order of the solution.
         error_order: of the error estimate; 0: steps have a fixed length.
+        degree: of the polynomial that is the dense output of a step.
     """
     none, empty = np.zeros((0, 0)), np.zeros(0)
-    errors, rows = np.zeros((1 if error_order else 0, 1)), np.zeros((DEGREE - 3, 0))
+    errors, rows = np.zeros((1 if error_order else 0, 1)), np.zeros((degree - 3, 0))
     return Tableau(order, none, empty, empty, errors, error_order, none, empty, rows, True)
 
 

@@ -13,9 +13,6 @@ from remora.dynamics.formulations import mass_matrix
 from remora.dynamics.kernels.kernel_memory import kernel
 from remora.model.robot import Robot
 
-#: A joint is at a stop if it moves there within this many units in the last place of the time.
-AT_STOP = 16.0
-
 
 class StopContacts:
     """The stops of a robot, and which of them are touched.
@@ -52,30 +49,6 @@ class StopContacts:
         places, _, factor, offset = self._map
         return factor * q[..., places] + offset
 
-    def overlap_rates(self, v: Array) -> Array:
-        """Return the rates of the penetrations, `(..., count)`."""
-        _, speeds, factor, _ = self._map
-        return factor * v[..., speeds]
-
-    def judged(self, t: float, q: Array, v: Array) -> tuple[Array, Array]:
-        """Return which stops are in contact, and of which that depends on the acceleration.
-
-        In contact are stops beyond which a joint is, and of those it is just at, the ones it moves
-        into. "Just at" means within the rounding of time and coordinate.
-        """
-        over, rate = self.overlaps(q), self.overlap_rates(v)
-        size = np.abs(self._map[3]) + np.abs(over)
-        band = AT_STOP * (np.spacing(abs(t)) * np.abs(rate) + np.spacing(size))
-        at = np.abs(over) <= band
-        return np.where(at, rate > 0.0, over > 0.0), at & (rate == 0.0)
-
-    def clear(self, q: Array, fastest: Array, h: float) -> bool:
-        """Return whether no joint can reach or leave a stop in a step, see `EventMonitor.far`."""
-        if not self.count:
-            return True
-        way = 4.0 * h * np.abs(self.overlap_rates(fastest))
-        return bool(np.all(np.abs(self.overlaps(q)) > way))
-
     def frequency(self, q: Array, held: Collection[str]) -> float:
         """Return the highest frequency of the robot on the stops that it touches, rad/s.
 
@@ -90,7 +63,3 @@ class StopContacts:
         H, J = np.delete(np.delete(H, places, 0), places, 1), np.delete(J, places, 1)
         felt = J @ np.linalg.solve(H, J.T)
         return float(np.sqrt(self._stiffness * np.linalg.eigvalsh(felt)[-1]))
-
-    def room(self, q: Array) -> Array:
-        """Return functions that fall below zero where contact begins or ends, `(..., count)`."""
-        return (2.0 * self.contact - 1.0) * self.overlaps(q)

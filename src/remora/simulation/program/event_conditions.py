@@ -61,7 +61,8 @@ def conditions(
         if isinstance(value, (bool, np.bool_)):
             raise RemoraError(
                 f"event {event.name!r} of a batch needs a condition that is a number which crosses "
-                "zero, not a truth value: write q[8] - 0.5 instead of q[8] > 0.5"
+                "zero, not a truth value: write q[8] - 0.5 instead of q[8] > 0.5, or use "
+                "target='python'"
             )
         name = re.sub(r"[^A-Za-z0-9_\-]", "_", event.name) or "event"
         crossing = ZeroCrossing(event.direction, event.action, event.at_start)

@@ -36,7 +36,16 @@ from remora.algebra.selections import (
     smaller,
     smallest,
 )
-from remora.codegen.integration.statements import Block, Cell, For, If, Record, Run, Statement
+from remora.codegen.integration.statements import (
+    Block,
+    Cell,
+    For,
+    Host,
+    If,
+    Record,
+    Run,
+    Statement,
+)
 from remora.components.run_signals import event_key, occurred
 from remora.dynamics.forces.stops import stop_overlaps, stop_rates
 from remora.dynamics.momentum import kinetic_energy, potential_energy
@@ -60,8 +69,9 @@ FIRST, NEVER = "first", 1e300
 UNIT = {"float64": 1e-9, "float32": 1e-5}
 #: Events so soon after the start of a phase, besides rounding, are reported at its start, s.
 AT_START = 1e-16
-#: An event is located to this many units in the last place of the time.
-LOCATED = 1.0
+#: An event is located to this part of the relative spacing of the time: one unit in its last place
+#: at most.
+LOCATED = 0.5
 #: Nodes of a step, as fractions of it, between which event functions are taken to be cubics, and
 #: nodes for functions that are not: those whose value at a node is further from the cubic between
 #: its neighbours than this part of its size.
@@ -69,6 +79,14 @@ NODES, FINE_NODES = (tuple(i / n for i in range(n + 1)) for n in (8, 64))
 ROUGH = 0.02
 #: Cells of the loop over nodes, see `EventSearch.inside`.
 NODE_CELLS = ("g node", "slope node", "g older", "slope older", "hidden", "later", "changes")
+#: Functions of Python that single runs call, see `HostedPart`: the functions of events, with the
+#: cell of what it computes; resets, which have a number.
+EVENTS, CALLED, RESET = "event functions", "called events", "reset"
+#: The same at the nodes, with the cells of values and slopes.
+AT_NODES, AT_FINE_NODES = (
+    (f"event functions at {nodes}", f"called at {nodes}", f"called slopes at {nodes}")
+    for nodes in ("nodes", "fine nodes")
+)
 #: Fraction of a step that is tried to find the event of a function that jumped at its start.
 SHORT = 2.0**-10
 #: Events of a run within `CHATTER_TIME` seconds after which it ends as chattering.
@@ -108,7 +126,13 @@ class EventSearch:
         count = self.functions
         flags = [Cell(f"fired {i}", (1,), wide=True) for i in range(count)]
         vectors = ("g end", "g low", "g high", "fired", *NODE_CELLS)
-        return [*flags, *(Cell(name, (count,), wide=True) for name in vectors if count)]
+        found = [*flags, *(Cell(name, (count,), wide=True) for name in vectors if count)]
+        if not self._called:
+            return found
+        size = len(self._events)
+        for nodes, names in ((NODES, AT_NODES[1:]), (FINE_NODES, AT_FINE_NODES[1:])):
+            found += [Cell(name, (len(nodes), size), wide=True) for name in names]
+        return [*found, Cell(CALLED, (size,), wide=True)]
 
     def kept(self) -> list[Cell]:
         """Return the part of the state of a run that belongs to events."""
@@ -133,11 +157,13 @@ class EventSearch:
             return self._values(t, q, v, x, z, rest)
 
         state = tuple(f"{name}{suffix}" for name in ("q", "v", "x"))
+        asked = [Host(EVENTS, (t, *state, "z"), self._called)] if self._called else []
 
         def ended(g: Array, status: Array) -> Array:
             return select(less(0.5, _lost(g) * flag(less(status, 0.5))), float(BAD_EVENT), status)
 
         return [
+            *asked,
             wide_run(look, (t, *state, "z", *self._touched, *self._names), (to,)),
             wide_run(ended, (to, "status"), ("status",)),
         ]
@@ -175,7 +201,12 @@ class EventSearch:
         """Names of what event functions read besides state and data."""
         begin = ("phase start",) if self._equations.own_clock else ()
         moved = ("momentum",) if self._equations.reduced else ()
-        return (*begin, *moved, *(("contact",) if self._stops else ()))
+        return (*begin, *moved, *(("contact",) if self._stops else ()), *self._called)
+
+    @property
+    def _called(self) -> tuple[str, ...]:
+        """Name of the functions of events if Python computes them."""
+        return (CALLED,) if self._events and "events" in self._equations.hosted else ()
 
     def _values(
         self, t: Array, q: Array, v: Array, x: Array, z: Array, rest: Sequence[Array],
@@ -188,9 +219,11 @@ class EventSearch:
         own = dict(zip(self._touched, rest, strict=False))
         data, begin = rest[len(own) :], own.get("phase start")
         if self._equations.reduced:  # within a step, the base's speeds are those of its start
-            v = self._equations.with_momentum(q, v, own["momentum"])
+            v = self._equations.with_momentum(q, v, own["momentum"], *data)
         parts: list[Array] = []
-        if self._events:
+        if self._called:
+            parts.append(own[CALLED])
+        elif self._events:
             parts.append(self._equations.instant(t, q, v, x, z, data, begin).crossings())
         if self._limits is not None and limits:
             parts.append(self._limits.values(q, v) + self._limits.rounding)
@@ -276,10 +309,11 @@ class EventSearch:
         limits, nv = self._limits, self._robot.nv
         if limits is None or self._events or self._stops:
             always = float(self.functions > 0)
-            return [
-                wide_run(lambda high: select(less(0.0, high), 0.0, always), ("high bracket",),
-                         ("nodes",))
-            ]  # fmt: skip
+
+            def outside(high: Array) -> Array:
+                return select(less(0.0, high), 0.0, always)
+
+            return [wide_run(outside, ("high bracket",), ("nodes",))]
         near, fast = limits.ranges, limits.speeds
         places = np.concatenate([near.speed, nv + fast.speed, nv + fast.speed])
         slopes = np.concatenate([-near.sign * near.ratio, -fast.ratio, fast.ratio])
@@ -328,7 +362,7 @@ class EventSearch:
         the number of changes of sign.
         """
         nv, robot, count = self._robot.nv, self._robot, self.functions
-        resets, limits = bool(self._resets), self._limits
+        resets, limits, called = bool(self._resets), self._limits, bool(self._called)
 
         def inside(
             row: Array, g: Array, g_end: Array, before: Array, slope_before: Array, older: Array,
@@ -336,14 +370,20 @@ class EventSearch:
             jumped: Array, t: Array, length: Array, q: Array, v: Array, x: Array, z: Array,
             dense: Array, *rest: Array,
         ) -> tuple[Array, ...]:  # fmt: skip
-            node, width, first, last, third, _ = (row[i : i + 1] for i in range(6))
+            node, width, first, last, third, fine = (row[i : i + 1] for i in range(6))
             y, rate = dense_output(dense, node)
             others = rest[1:] if resets else rest
+            called_here: list[Array] = []
+            if called:  # the rest of the row selects the node
+                called_here = [np.sum(row[6:, None] * part, axis=0) for part in others[-2:]]
+                others = others[:-2]
             near: list[Array] = []
             if limits is not None:
                 near = limits.along(q, v, y, rate)
             curved, bent = np.zeros(0), np.zeros(0)
-            if not near or count > near[0].shape[0]:
+            if called and not self._stops:
+                curved, bent = called_here
+            elif not near or count > near[0].shape[0]:
                 symbol = casadi.SX.sym("ahead")
                 ahead = asarray(symbol).reshape((1,))
                 nx, there = x.shape[0], y + ahead * rate
@@ -360,6 +400,12 @@ class EventSearch:
                     return asarray(placed).reshape((-1,))
 
                 curved, bent = at_node(expression), at_node(casadi.jacobian(expression, symbol))
+                if called:  # these do not depend on `ahead`
+                    events = len(self._events)
+                    curved, bent = (
+                        concatenate([own, part[events:]])
+                        for own, part in zip(called_here, (curved, bent), strict=True)
+                    )
             here, slope = curved, bent
             if near:
                 events = len(self._events)
@@ -393,7 +439,11 @@ class EventSearch:
             middle = 0.5 * (older + here) + 0.25 * width * (slope_older - slope)
             size = absolute(older) + absolute(before) + absolute(here)
             off = flag(less(ROUGH * size, absolute(before - middle))) * third
-            rough = larger(select(is_first, rough * row[5:6], rough), largest(each(off)))
+            if called:  # one that is constant may be a step function
+                still = negated(less(0.0, absolute(older - before) + absolute(before - here)))
+                own = np.arange(count) < len(self._events)
+                off = larger(off, flag(still) * third * own)
+            rough = larger(select(is_first, rough * fine, rough), largest(each(off)))
             now = select(is_first, begin, here)
             return now, slope, before, slope_before, hidden, later, changes, rough, *returned
 
@@ -402,6 +452,15 @@ class EventSearch:
         state = ("jumped", "t", "length", "q", "v", "x", "z", "dense trial")
         reads = ("node", "g", "g end", *made, *state, *more, *self._touched, *self._names)
         writes = (*made, *(("g",) if resets else ()))
+        if called:  # Python computes the functions at all nodes at once
+            found: list[Statement] = []
+            for name, *values in (AT_NODES, AT_FINE_NODES):
+                nodes, fine = (NODES, 0.0) if name == AT_NODES[0] else (FINE_NODES, 1.0)
+                rows = np.concatenate([_node_rows(nodes, fine), np.eye(len(nodes))], axis=1)
+                look = wide_run(inside, (*reads, *values), writes)
+                asked = [Host(name, state[1:], values), For(rows, [look], "node")]
+                found += [If("rough", asked)] if fine else asked
+            return found
         rows = np.concatenate([_node_rows(NODES, 0.0), _node_rows(FINE_NODES, 1.0)])
 
         def used(row: Array, rough: Array) -> Array:
@@ -480,7 +539,9 @@ class EventSearch:
             new_g_high = select(is_hit, g_end, select(same, 0.5 * g_high, g_high))
             new_side = select(is_hit, 1.0, -1.0)
             width = new_high - new_low
-            done = negated(less(close, width))
+            middle = new_low + 0.5 * width
+            apart = flag(less(new_low, middle)) * flag(less(middle, new_high))
+            done = negated(less(0.5, flag(less(close, width)) * apart))
             # the earliest zero of the secants
             where = crossed(g_low, new_g_high) + crossed(new_g_low, new_g_high)
             slope = new_g_low - new_g_high
@@ -661,6 +722,15 @@ class EventSearch:
     def _reset(self, i: int) -> list[Statement]:
         """Return the statements of a reset; a run in which it is not valid ends."""
         event, robot = self._events[i], self._robot
+        if "system" in self._equations.hosted:
+            changed = ("q", "v", "x", "z", "work")
+            rests = [f"rest {name}" for name in (*changed[:3], "work")]
+
+            def forgotten(*rests: Array) -> tuple[Array, ...]:
+                return tuple(0.0 * rest for rest in rests)
+
+            return [Host(f"{RESET} {i}", ("t", *changed), changed),
+                    Run(Block(forgotten, rests, rests))]  # fmt: skip
 
         def reset(
             t: Array, q: Array, v: Array, x: Array, z: Array, *data: Array

@@ -24,7 +24,10 @@ from remora.dynamics.state_layout import WORKS
 from remora.model.state import increment, integrate, log_rate
 from remora.simulation.integrators.tableaus import Tableau
 from remora.simulation.program.run_equations import FORWARD_DYNAMICS, RunEquations, reads
-from remora.simulation.systems.tick_noise import noise_streams
+from remora.simulation.systems.noise_streams import noise_streams
+
+#: Names of functions of Python that single runs call, see `HostedPart`; updates have a number.
+MOTIONS, RECORD, UPDATE = "motions", "hosted record", "update"
 
 
 class RunBlocks:
@@ -59,9 +62,14 @@ class RunBlocks:
         self._called = [Signature(f"called {n}", x) for n, x in equations.called_shapes.items()]
         times = [Signature("t", (1,)), Signature("clock", (1,))]
         arguments = [*times, *self.state, *self._called, *equations.data]
-        loads_read_time = any(reads(self._loads, arguments, s.name) for s in times)
+        #: Whether Python makes steps, updates, resets and records.
+        self._hosted = "system" in equations.hosted
+        loads_read_time = not self._hosted and any(
+            reads(self._loads, arguments, s.name) for s in times
+        )
         #: Whether loads are a block of their own, in double precision.
         self.apart = (dtype == "float32" and loads_read_time) or equations.large
+        self.apart = self.apart and not self._hosted
         self._held = ["held q", "held v", "held a"] if equations.held else []
         self._pieces = ("pieces", "piece start") if equations.pieces else ()
         #: Whether speeds at the ends of steps are set, not integrated.
@@ -99,8 +107,11 @@ class RunBlocks:
         if self.apart:
             shapes = {"load tau": (nv,), "load wrenches": (len(self.equations.robot.bodies), 6)}
             found += [Signature(n, shapes.get(n, (nx,))) for n in self._loaded]
-        if self.equations.large:
-            found.append(Signature("load vdot", (nv,)))
+            if self.equations.large:
+                found.append(Signature("load vdot", (nv,)))
+        if self._hosted:
+            size = sum(int(np.prod(shape)) for shape in self.record_shapes.values())
+            found.append(Signature(RECORD, (size,)))
         found += self._called
         if self._held:
             found += [Signature("held q", (self._nq,)), Signature("held v", (nv,)),
@@ -182,7 +193,8 @@ class RunBlocks:
         In the reduced model they set the base's part of vs.
         """
         if self.equations.reduced:
-            return [Run(Block(self.equations.with_momentum, ("qs", "vs", "momentum"), ("vs",)))]
+            reads = ("qs", "vs", "momentum", *self.equations.data_names)
+            return [Run(Block(self.equations.with_momentum, reads, ("vs",)))]
         if not self._held:
             return []
 
@@ -191,9 +203,16 @@ class RunBlocks:
             return integrate(self.equations.robot, q, u), u, v
 
         given = ("stage clock", "anchor", *self._pieces)
-        moved = Block(self.equations.motions, given, self._held, wide=True)
+        moved = wide_run(self.equations.motions, given, self._held)
         reads = ("q", "us", "vs", "held q", "held v")
-        return [Run(moved), Run(Block(place, reads, ("qs", "us", "vs")))]
+        placed = Run(Block(place, reads, ("qs", "us", "vs")))
+        return [self._motions_at("stage t") or moved, placed]
+
+    def _motions_at(self, t: str) -> Host | None:
+        """Return the statement in which Python computes the motions of held joints at a time."""
+        if "motions" not in self.equations.hosted:
+            return None
+        return Host(MOTIONS, (t,), self._held)
 
     def evaluate(self) -> list[Statement]:
         """Return the statements that compute k at qs, us, vs, xs and `stage t`."""
@@ -322,12 +341,13 @@ class RunBlocks:
         """
         if self.equations.reduced:
 
-            def completed(q: Array, v: Array, rest: Array, momentum: Array) -> tuple[Array, Array]:
-                v = self.equations.with_momentum(q, v, momentum)
+            def completed(q: Array, v: Array, rest: Array, *given: Array) -> tuple[Array, Array]:
+                v = self.equations.with_momentum(q, v, *given)
                 return v, concatenate([np.zeros(6), rest[6:]])
 
             ends = [f"{name}{suffix}" for name in ("q", "v", "rest v")]
-            return [Run(Block(completed, (*ends, "momentum"), ends[1:]))]
+            given = ("momentum", *self.equations.data_names)
+            return [Run(Block(completed, (*ends, *given), ends[1:]))]
         if not self._held:
             return []
         robot, held = self.equations.robot, self.equations.held
@@ -353,13 +373,14 @@ class RunBlocks:
             clock = t - rest[0] if starts else t
             return self.equations.motions(clock, anchor, *rest[len(starts) :])
 
-        moved = Block(motions, (t, "anchor", *starts, *self._pieces), self._held, wide=True)
+        moved = wide_run(motions, (t, "anchor", *starts, *self._pieces), self._held)
         names = [f"{name}{suffix}" for name in ("q", "v", "rest q", "rest v")]
-        return [Run(moved), Run(Block(place, (*names, "held q", "held v"), names))]
+        placed = Run(Block(place, (*names, "held q", "held v"), names))
+        return [self._motions_at(t) or moved, placed]
 
     # Updates of discrete states -----------------------------------------------------------------
 
-    def update(self, update: ScheduledUpdate, t: str, noise: Mapping[str, str]) -> Run:
+    def update(self, update: ScheduledUpdate, t: str, noise: Mapping[str, str]) -> Run | Host:
         """Return the statement of one scheduled update of z.
 
         Args:
@@ -386,6 +407,9 @@ class RunBlocks:
             return now.ticked(update.names, concatenate(parts) if parts else np.zeros(0))
 
         cells = [noise[name] for name in drawn]
+        if self._hosted:
+            own = equations.system.schedule.index(update)
+            return Host(f"{UPDATE} {own}", (t, "q", "v", "x", "z", *cells), ("z",))
         sizes = [Signature(noise[name], (numbers_of_noise(layouts[name].noise),)) for name in drawn]
         begins = [Signature(name, (1,)) for name in starts]
         arguments = [Signature(t, (1,)), *self.state, *begins, *sizes, *equations.data]
@@ -430,6 +454,9 @@ class RunBlocks:
         starts = ("phase start",) if equations.own_clock else ()
         state = [f"{name}{suffix}" for name in ("q", "v", "x", "work")]
         held = self._held[2:]
+        if self._hosted:
+            asked = Host(RECORD, (t, *state, f"z{suffix}"), (RECORD,))
+            return [asked], Block(unchanged, (RECORD,), ("record",))
 
         def record(
             t: Array, low: Array, high: Array, q: Array, v: Array, x: Array, work: Array, z: Array,
@@ -453,7 +480,7 @@ class RunBlocks:
                 return equations.motions(self._inside(t, low, high, start)[1], anchor, *moved)
 
             reads_ = (t, "low", "high", "anchor", *starts, *self._pieces)
-            before = [Run(Block(motions, reads_, self._held, wide=True))]
+            before = [self._motions_at(t) or wide_run(motions, reads_, self._held)]
         if self._called:
 
             def seen(t: Array, low: Array, high: Array, *start: Array) -> Array:

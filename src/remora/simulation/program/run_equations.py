@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -49,6 +49,10 @@ from remora.simulation.systems.system_equations import limited
 FORWARD_DYNAMICS = "forward dynamics"
 #: (t, q, v, others by name) -> a load, on arrays of numbers or symbols.
 Law = Callable[..., Array]
+#: What Python computes in single runs: `system`: steps, updates, resets and records, where
+#: components cannot be traced or the robot is large; `events`: the functions of events; `motions`:
+#: the motions of held joints; `stability`: whether a fixed step on the stops is stable.
+HostedPart: TypeAlias = str
 
 
 class Break(NamedTuple):
@@ -105,6 +109,7 @@ class RunEquations:
         effort: limits of the drives' forces, `nv` numbers; None: no limits.
         limits: limits of the joints that are watched as events; None: none.
         works: whether the work of drives, wrenches and passive forces is integrated.
+        hosted: what Python computes in single runs, see `HostedPart`.
     """
 
     system: System
@@ -120,6 +125,7 @@ class RunEquations:
     works: bool = False
     pieces: tuple[str, ...] = ()
     reduced: bool = False
+    hosted: frozenset[HostedPart] = frozenset()
 
     @property
     def robot(self) -> Robot:
@@ -278,11 +284,12 @@ class RunEquations:
         given = (
             wrenches, accelerations, tuple(self.held), self.formulation, self.passive, contact
         )  # fmt: skip
-        if not self.works:
+        if self.works:
+            found = state_derivative(robot, q, u, v, tau, *given)
+            motion, works = found[:-WORKS], found[-WORKS:]
+        else:
             vdot, _ = actuation(robot, q, v, tau, *given)
-            return concatenate([log_rate(self.robot, u, v), vdot]), np.zeros(0)
-        found = state_derivative(robot, q, u, v, tau, *given)
-        motion, works = found[:-WORKS], found[-WORKS:]
+            motion, works = concatenate([log_rate(self.robot, u, v), vdot]), np.zeros(0)
         if not self.reduced:
             return motion, works
         nv = robot.nv
@@ -290,9 +297,10 @@ class RunEquations:
         driven = select(less(0.0, np.sum(absolute(tau[:6]), keepdims=True)), 1e308, 0.0)
         return concatenate([motion[:nv], np.zeros(6), motion[nv + 6 :] + driven]), works
 
-    def with_momentum(self, q: Array, v: Array, momentum: Array) -> Array:
+    def with_momentum(self, q: Array, v: Array, momentum: Array, *data: Array) -> Array:
         """Return v `(nv,)` with the base's twist that the momentum demands [FPG11, eq. 19]."""
-        return concatenate([base_velocity(self.robot, q, v[6:], momentum), v[6:]])
+        robot = self.changed(data).robot
+        return concatenate([base_velocity(robot, q, v[6:], momentum), v[6:]])
 
     @property
     def load_shapes(self) -> dict[str, tuple[int, ...]]:

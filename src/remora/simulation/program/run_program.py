@@ -30,7 +30,7 @@ from remora.algebra.array_ops import (
     sqrt,
     total_and_rest,
 )
-from remora.algebra.selections import flag, floor, larger, largest, negated, smaller
+from remora.algebra.selections import each, flag, floor, larger, largest, negated, smaller
 from remora.codegen.integration.program import Program
 from remora.codegen.integration.statements import (
     Block,
@@ -45,6 +45,7 @@ from remora.codegen.integration.statements import (
     Sample,
     Statement,
     While,
+    hosts,
 )
 from remora.codegen.ir.graph import Signature
 from remora.dynamics.state_layout import WORKS
@@ -76,8 +77,12 @@ _NEVER = 1e300
 CONTROLLED = ("h", "refused", "tried", "fresh")
 #: Rate of y at the start of the step, unless `fresh` says that it is not known.
 RATE = "rate"
-#: Name of the function that makes the steps of a method without stages.
-STEP = "step"
+#: Names of the functions that make the steps of a method without stages, and their dense output.
+STEP, DENSE = "step", "dense output"
+#: Names of the functions that refuse a step: of a motion that is no motion, and an unstable one.
+CHECK_MOTIONS, CHECK_STABLE = "check of motions", "check of stability"
+#: What is known of the step that was tried last, with which a fault is explained.
+TRIED = ("length", "error", "q end", "v end", "x end")
 #: Put in front of the names of what is recorded at the end of a run.
 AT_END = "end "
 
@@ -195,7 +200,7 @@ class _RunProgram:
         self._rates = [RATE, *(f"k{i}" for i in range(1, width))]
         self._search = EventSearch(blocks, self._rates[: self._stages_count + 1])
         self._ny = 2 * self._robot.nv + self._system.nx + blocks.works
-        self._dense = (3 + len(tableau.dense_d), self._ny)
+        self._dense = (tableau.degree, self._ny)
         self._streams = blocks.streams()
         self._drawn = {name: f"noise of {name}" for name in self._streams}
         self._summed = [s.name for s in blocks.summed]
@@ -239,6 +244,8 @@ class _RunProgram:
         cells += [Signature(name, (self._ny,)) for name in (*self._rates[1:], "moved")]
         cells += [Cell(f"at {i}", (1,), wide=True) for i in range(len(self._rates))]
         cells += [Signature("error", (1,)), Signature("reset fault", (1,))]
+        if self._tableau.hosted and self._adaptive:
+            cells.append(Signature("scale", (self._ny,)))
         if self._within:
             cells.append(Signature("dense trial", self._dense))
         if recorded.keeps_step:
@@ -252,7 +259,7 @@ class _RunProgram:
             "search", "cut", "reached", "recent", "recent time", "tries", "any", "logged",
             "event row", "row number", "was reset", "sampled", "sample at",
             "theta", "moving", "nodes", "looking", "rough",
-            "use node",
+            "use node", "asked", "touched",
         )  # fmt: skip
         known = {s.name for s in cells}
         cells += [Cell(name, (1,), wide=True) for name in numbers if name not in known]
@@ -280,7 +287,7 @@ class _RunProgram:
         ]  # fmt: skip
         tables = [] if recorded.steps and not recorded.shown else ["sample time"]
         step: list[Statement] = [
-            *self._due(), *self._choose(), *self._stages(), *self._decide(),
+            *self._due(), *self._choose(), *self._stable(), *self._stages(), *self._decide(),
             If("accept", self._commit()), *self._search.fire(), *self._after_reset(),
         ]  # fmt: skip
         if recorded.steps:
@@ -315,7 +322,7 @@ class _RunProgram:
             return [Sample(self._blocks.sample("t", self._recorded.signals)), late]
         if not self._recorded.keeps_step:
             before, block = self._blocks.record("t")
-            return [*before, Sample(replace(block, writes=("sample",))), late]
+            return [*self._asked("t", before), Sample(replace(block, writes=("sample",))), late]
         robot, nv, names = self._robot, self._robot.nv, [*self._summed, "z"]
         ends = [f"{n} before" for n in names]
 
@@ -349,8 +356,18 @@ class _RunProgram:
             wide_run(within, reads, writes),
             Run(Block(state, ("theta", "sampled", "dense", *names, *ends), found)),
             *([If("sampled", placed)] if placed else []),
-            *before, Sample(replace(block, writes=("sample",))), late,
+            *self._asked("sample at", before), Sample(replace(block, writes=("sample",))), late,
         ]  # fmt: skip
+
+    def _asked(self, t: str, statements: list[Statement]) -> list[Statement]:
+        """Return what Python computes for a sample: not if the run has not come to it."""
+        if not hosts(statements):
+            return statements
+
+        def reached(t: Array, time: Array) -> Array:
+            return flag(negated(less(t, time - 2.0 * CLOSE * _EPS * absolute(time))))
+
+        return [wide_run(reached, (t, "sample time"), ("asked",)), If("asked", statements)]
 
     # Times ----------------------------------------------------------------------------------------
 
@@ -523,6 +540,19 @@ class _RunProgram:
         )
         return [wide_run(fixed, reads, ("target", "end", *kept, "length"))]
 
+    def _stable(self) -> list[Statement]:
+        """Return the check that the stops do not make the motion grow in a fixed step."""
+        if "stability" not in self._equations.hosted:
+            return []
+
+        def touched(contact: Array) -> Array:
+            return largest(each(contact))
+
+        return [
+            wide_run(touched, ("contact",), ("touched",)),
+            If("touched", [Host(CHECK_STABLE, ("t", "length", "q", "contact"), ())]),
+        ]
+
     def _stages(self) -> list[Statement]:
         """Return the stages, the candidate state at the end of the step, and its error."""
         if self._tableau.hosted:
@@ -568,8 +598,7 @@ class _RunProgram:
             us, vs, xs = dy[:nv], v + dy[nv : 2 * nv], x + dy[2 * nv : 2 * nv + nx]
             return integrate(robot, q, us), us, vs, xs
 
-        asked = [*(["goal"] if self._recorded.dense else []),
-                 *(["pause"] if self._recorded.shown else [])]  # fmt: skip
+        asked = self._inner_times
         reads_dense = ("use", "row", "nodes", *(("t", "length", *asked) if asked else ()))
         additional: list[Statement] = []
         if self._extra:
@@ -605,20 +634,32 @@ class _RunProgram:
             found.append(Run(Block(_finite_sum, ("q end", "v end", "x end"), ("error",))))
         return found
 
+    @property
+    def _inner_times(self) -> list[str]:
+        """Names of the times at which the state within a step is asked for."""
+        recorded = self._recorded
+        return [*(["goal"] if recorded.dense else []), *(["pause"] if recorded.shown else [])]
+
     def _hosted(self) -> list[Statement]:
         """Return the step of a method that Python makes, see `HostedStep`."""
         touched = ("contact",) if self._equations.stops else ()
-        tolerances = ("rtol", "atol") if self._adaptive else ()
+        scaled = ("scale",) if self._adaptive else ()
         state = ("q", "v", "x", "z", "work", "rest q")
-        reads = ("t", "length", "fresh", "refused", *state, *touched, *tolerances)
-        writes = ("change", "error", "dense trial", RATE)
+        reads = ("t", "length", "fresh", "refused", *state, *touched, *scaled)
+        works = np.full(self._blocks.works, 1e300)  # any error
+
+        def scale(q: Array, v: Array, x: Array, rtol: Array, atol: Array) -> Array:
+            return concatenate([self._scale(q, v, x, rtol, atol), works])
 
         def checked(error: Array, *ends: Array) -> Array:
             return error + _finite_sum(*ends)
 
         found: list[Statement] = [
-            Host(STEP, reads, writes), wide_run(_zero, (), ("fresh",)), self._candidate()
+            Host(STEP, reads, ("change", "error", RATE)), wide_run(_zero, (), ("fresh",)),
+            self._candidate(),
         ]  # fmt: skip
+        if scaled:
+            found.insert(0, Run(Block(scale, ("q", "v", "x", "rtol", "atol"), scaled)))
         if not self._adaptive:
             ends = ("q end", "v end", "x end")
             found.append(Run(Block(checked, ("error", *ends), ("error",))))
@@ -649,18 +690,22 @@ class _RunProgram:
         self, q: Array, v: Array, x: Array, h: Array, rtol: Array, atol: Array, *K: Array
     ) -> Array:
         """Return the error norm in units of the tolerance."""
-        size = concatenate([coordinate_magnitudes(self._robot, q), v, x])
-        scale = rtol * absolute(size) + atol
+        scale = self._scale(q, v, x, rtol, atol)
         norms: list[Array] = []
         for weights in self._tableau.errors:
-            error = _weighted(weights, K)[: size.shape[0]]  # not of the works
+            error = _weighted(weights, K)[: scale.shape[0]]  # not of the works
             ratio = h * error / scale
-            norms.append(sqrt(vector.dot(ratio, ratio) / (size.shape[0] + WORKS)))
+            norms.append(sqrt(vector.dot(ratio, ratio) / (scale.shape[0] + WORKS)))
         if len(norms) == 1:
             return norms[0]
         fifth, third = norms
         below = sqrt(fifth * fifth + 0.01 * third * third)
         return fifth * fifth / select(less(0.0, below), below, 1.0)
+
+    def _scale(self, q: Array, v: Array, x: Array, rtol: Array, atol: Array) -> Array:
+        """Return the tolerance of each component of y besides works."""
+        size = concatenate([coordinate_magnitudes(self._robot, q), v, x])
+        return rtol * absolute(size) + atol
 
     # Decisions ------------------------------------------------------------------------------------
 
@@ -759,7 +804,9 @@ class _RunProgram:
             return concatenate([v, k[nv:]])
 
         reads = ("t", "end", "length", "segment step", "target")
+        moved = "motions" in self._equations.hosted
         found: list[Statement] = [
+            *([Host(CHECK_MOTIONS, ("t", "length"), ())] if moved else []),
             *self._keep_dense(),
             Run(Block(rate, ("v end", last), (RATE,))),
             Run(Block(unchanged, ends, names)),
@@ -786,8 +833,16 @@ class _RunProgram:
             return []
         names = [*self._summed, "z"]
         before = [f"{name} before" for name in names]
+        found = self._coefficients()
+        if self._tableau.hosted:  # if a sample or the pause lies within the step
+
+            def asked(t: Array, length: Array, *times: Array) -> Array:
+                return largest([flag(less(time, t + length)) for time in times])
+
+            found = [wide_run(asked, ("t", "length", *self._inner_times), ("asked",)),
+                     If("asked", found)]  # fmt: skip
         return [
-            *self._coefficients(),
+            *found,
             Run(Block(unchanged, ("dense trial",), ("dense",))),
             Run(Block(unchanged, names, before)),
             wide_run(unchanged, ("t", "length"), ("t before", "length before")),
@@ -797,7 +852,7 @@ class _RunProgram:
         """Return the statement that computes the dense output of the step, see `tableaus`."""
         tableau, stages = self._tableau, self._stages_count
         if tableau.hosted:
-            return []
+            return [Host(DENSE, (), ("dense trial",))]
 
         def coefficients(change: Array, length: Array, *K: Array) -> Array:
             bend = length * K[0] - change
@@ -815,7 +870,8 @@ class _RunProgram:
             block = Block(unchanged, own, [f"final {name}" for name in own], wide=wide)
             found.append(Sample(block))
         if self._recorded.single:
-            rows = ("row number", "event row")
+            rows = ("row number", "event row", "length")
+            found.append(Sample(Block(unchanged, TRIED[1:], [f"final {n}" for n in TRIED[1:]])))
             found.append(Sample(Block(unchanged, rows, [f"final {n}" for n in rows], wide=True)))
             return found
         return [*found, Sample(self._blocks.sample("t", self._recorded.signals, AT_END))]

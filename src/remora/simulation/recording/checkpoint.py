@@ -14,27 +14,17 @@ class PhaseCheckpoint(NamedTuple):
     """State of the phase loop that determines the next step, besides the state of the run.
 
     Attributes:
-        h: next step size, s; None: not chosen yet.
-        rate: rate of y at the state, if the last step has computed it.
-        looked: the event conditions at the state.
         asked: number of samples of each controller.
         orders: last command of each controller (zero-order hold).
         segment: interval without discontinuities, s.
-        tried: attempted steps of an adaptive method in this phase.
-        last: for each condition, time and noise interval of its last zero crossing.
-        program: state of the program of the phase; None: its steps are made in Python.
+        program: state of the program of the phase, all its cells in a row.
         ended: the event that has ended the phase, in a run that pauses there; never on disk.
     """
 
-    h: float | None
-    rate: Array | None
-    looked: Array
     asked: list[int]
     orders: list[Array]
     segment: tuple[float, float]
-    tried: int
-    last: dict[int, tuple[float, float]]
-    program: Array | None = None
+    program: Array
     ended: Any = None
 
 
@@ -98,15 +88,10 @@ def from_plain(data: Mapping[str, Any]) -> Checkpoint:
     inner: Mapping[str, Any] = data["inside"]
     start, stop = inner["segment"]
     inside = PhaseCheckpoint(
-        h=inner["h"],
-        rate=None if inner["rate"] is None else array(inner["rate"]),
-        looked=array(inner["looked"]),
         asked=[int(k) for k in inner["asked"]],
         orders=[array(x) for x in inner["orders"]],
         segment=(float(start), float(stop)),
-        tried=int(inner["tried"]),
-        last={int(k): (float(t), float(x)) for k, (t, x) in inner["last"].items()},
-        program=None if inner["program"] is None else array(inner["program"]),
+        program=array(inner["program"]),
     )
     rest, rest_v, rest_work, rest_x = data["carried"]
     return Checkpoint(

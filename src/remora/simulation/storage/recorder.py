@@ -203,7 +203,7 @@ class _Folder:
         self._path, self._chunk = path, chunk
         self._samples: _Table | None = None
         self._events: _Table | None = None
-        self._broken = False
+        self._broken = self._finished = False
         self._robots: dict[int, EvaluatedRobot] = {}
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="remora-recorder")
         attributes = {
@@ -263,14 +263,24 @@ class _Folder:
             self._do(partial(self._write, run, mark))
 
     def finish(self, run: Recording, mark: Checkpoint | None = None) -> None:
+        if self._finished:  # Ctrl-C came after that
+            return
         told = contextlib.suppress(RemoraError) if self._broken else contextlib.nullcontext()
         try:
             with told:
                 self.write(run, mark)
                 self._do(partial(self._close, run))
-        finally:
-            self._thread.shutdown(wait=False)
-            self._unlock()
+        except KeyboardInterrupt:  # it is told how the run has ended once more
+            raise
+        except BaseException:
+            self._end()
+            raise
+        self._end()
+
+    def _end(self) -> None:
+        self._finished = True
+        self._unlock()
+        self._thread.shutdown(wait=False)
 
     def _do(self, job: Callable[[], None]) -> None:
         try:

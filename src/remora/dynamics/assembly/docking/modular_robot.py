@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -16,8 +16,8 @@ from remora.dynamics.assembly.docking.module_order import Seat
 from remora.dynamics.assembly.docking.module_variants import check_dockable
 from remora.dynamics.assembly.robot_module import point_of
 from remora.errors import InvalidValue, RemoraError, UnknownName
-from remora.model.building.add_constraint import add_constraint
 from remora.model.combine import combine
+from remora.model.constraint import Constraint
 from remora.model.numbers import finite
 from remora.model.robot import Robot
 from remora.model.state import configuration, neutral
@@ -129,13 +129,27 @@ class ModularRobot:
         The constraints have the names of the docked modules, bodies and joints those of
         `rm.combine`.
         """
-        robot = combine(self.modules)
-        for dock in self.docks:
-            robot = add_constraint(
-                robot, dock.child, "fixed", f"{dock.parent}/{dock.at}",
-                f"{dock.child}/{dock.mount or self._base(dock.child)}",
-            ).replace_constraint(dock.child, parent_placement=self._on_parent(dock))  # fmt: skip
-        return robot
+        docks = {dock.child: dock for dock in self.docks}
+        return self.with_docks(docks, docks)
+
+    def with_docks(self, docks: Mapping[str, Connection], closed: Collection[str]) -> Robot:
+        """Return the modules as one robot, with a fixed constraint for every given dock.
+
+        Args:
+            docks: by the name of the constraint.
+            closed: names of those that act.
+        """
+        robot, welds = combine(self.modules), list[Constraint]()
+        for name, dock in docks.items():
+            port = robot.frame(f"{dock.parent}/{dock.at}")
+            mount = robot.frame(f"{dock.child}/{dock.mount or self._base(dock.child)}")
+            on_parent = dual_quaternion.mul(port.placement, dock.placement)
+            zero, one = np.zeros(()), np.ones(())
+            welds.append(
+                Constraint(name, "fixed", port.body, mount.body, on_parent, mount.placement,
+                           np.zeros((0, 3)), zero, zero, one, zero, name in closed)
+            )  # fmt: skip
+        return robot.replace(constraints=welds) if welds else robot
 
     def network(
         self, q: ArrayLike, v: ArrayLike, others: Iterable[Connection] = ()
@@ -192,10 +206,6 @@ class ModularRobot:
                 f"module {link.child!r} docks by its base body {child.bodies[0].name!r}; "
                 f"{link.mount!r} is on another"
             )
-
-    def _on_parent(self, dock: Connection) -> Array:
-        port = point_of(dock.parent, self.modules[dock.parent], dock.at)
-        return dual_quaternion.mul(port.placement, dock.placement)
 
     def _base(self, module: str) -> str:
         return self.modules[module].bodies[0].name

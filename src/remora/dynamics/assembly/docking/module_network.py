@@ -84,6 +84,26 @@ class Jump(NamedTuple):
     energy: float
 
 
+class _Bases(NamedTuple):
+    """Where the numbers of some docked modules' bases are, a row of indices for each.
+
+    Attributes:
+        modules: the modules.
+        q: of the coordinates, `(n, 8)`.
+        v: of the speeds, `(n, 6)`.
+        pose: in the room, `(n, 8)`.
+        twist: in the room, `(n, 6)`.
+        rate: in the room, `(n, 6)`.
+    """
+
+    modules: list[int]
+    q: Array
+    v: Array
+    pose: Array
+    twist: Array
+    rate: Array
+
+
 class ModuleNetwork:
     """Modules with their state, and who is docked where.
 
@@ -141,6 +161,7 @@ class ModuleNetwork:
             kind: [None for _ in count] for kind in SWEEPS
         }
         self._sequences: dict[str, KernelSequence] = {}
+        self._bases: _Bases | None = None
         self._resting = False
 
     def _allocate(self) -> None:
@@ -223,6 +244,7 @@ class ModuleNetwork:
             self._rows[kind][i] = self._row(i, kind)
             self._docks[kind][i] = None if self.order.seats[i] is None else self._dock(i, kind)
         self._sequences.clear()
+        self._bases = None
 
     # Sweeps ----------------------------------------------------------------------------------
 
@@ -257,28 +279,51 @@ class ModuleNetwork:
 
     def accelerations(self, q: Array, v: Array, tau: Array) -> Array:
         """Return vdot `(nv,)` with that of docked bases."""
-        found = self.forward_dynamics(q, v, tau)
-        self._sweep("poses")
-        for i, seat in enumerate(self.order.seats):
-            if seat is not None:
-                at_rest = screw.adjoint_inverse(self._array(i, "base_pose"), self._ground)
-                found[self._base(i)[1]] = self._array(i, "base_rate") - at_rest
+        found, bases = self.forward_dynamics(q, v, tau), self._docked_bases()
+        rate = self._room[bases.rate]
+        if np.any(self._ground != 0.0):
+            self._sweep("poses")
+            rate = rate - screw.adjoint_inverse(self._room[bases.pose], self._ground)
+        found[bases.v] = rate
         return found
 
     def synchronize(self) -> None:
         """Compute the coordinates and speeds of docked bases from those of their carriers."""
         self._sweep("twists")
         self._sweep("poses")
-        for i, seat in enumerate(self.order.seats):
-            if seat is not None:
-                self._take_base(i)
+        self._take(self._docked_bases())
 
-    def _take_base(self, i: int) -> None:
-        base_q, base_v = self._base(i)
-        x = dual_quaternion.conjugate(self._base_placements[i])
-        q = dual_quaternion.mul(x, self._array(i, "base_pose"))
-        self.q[base_q] = q if float(q[:4] @ self.q[base_q][:4]) >= 0.0 else -q
-        self.v[base_v] = self._array(i, "base_twist")
+    def settle(self, q: Array, v: Array) -> None:
+        """Set the state; that of docked bases is not read."""
+        self.q[:], self.v[:] = q, v
+        self._resting = False
+        self.synchronize()
+
+    def settled(self, q: Array, v: Array) -> tuple[Array, Array]:
+        """Return a state with that of docked bases as their carriers say."""
+        self.settle(q, v)
+        return self.q.copy(), self.v.copy()
+
+    def _docked_bases(self) -> _Bases:
+        if self._bases is None:
+            self._bases = self._bases_of([i for i, s in enumerate(self.order.seats) if s])
+        return self._bases
+
+    def _bases_of(self, modules: Sequence[int]) -> _Bases:
+        firsts = [(self.q_of[i].start, self.v_of[i].start, *(self._first[i][name] for name in
+                  ("base_pose", "base_twist", "base_rate"))) for i in modules]  # fmt: skip
+        starts = np.array(firsts, dtype=int).reshape(-1, 5)
+        sizes = (BASE_Q, BASE_V, BASE_Q, BASE_V, BASE_V)
+        places = (starts[:, k : k + 1] + np.arange(size) for k, size in enumerate(sizes))
+        return _Bases(list(modules), *places)
+
+    def _take(self, bases: _Bases) -> None:
+        """Take over the poses and twists that sweeps have found at docked bases."""
+        x = dual_quaternion.conjugate(self._base_placements[bases.modules])
+        q = dual_quaternion.mul(x, self._room[bases.pose])
+        same = np.sum(q[:, :4] * self.q[bases.q][:, :4], axis=1, keepdims=True) >= 0.0
+        self.q[bases.q] = np.where(same, q, -q)
+        self.v[bases.v] = self._room[bases.twist]
 
     def _base(self, i: int) -> tuple[slice, slice]:
         q, v = self.q_of[i].start, self.v_of[i].start
@@ -294,6 +339,10 @@ class ModuleNetwork:
     def base_pose(self, i: int) -> Array:
         """Return the pose of a root module's base body in the inertial frame, `(8,)`."""
         return dual_quaternion.mul(self._base_placements[i], self.q[self._base(i)[0]])
+
+    def placement(self, i: int) -> Array:
+        """Return the pose of a docked module's base body in the port's frame, `(8,)`."""
+        return self._array(i, "placement").copy()
 
     def port_twist(self, seat: Seat) -> Array:
         """Return the twist of a port, in its frame, `(6,)`."""
@@ -360,7 +409,7 @@ class ModuleNetwork:
         path = self.order.path(i)
         for kind in ("twists", "poses"):
             self._sweep(kind, path[::-1])
-        self._take_base(i)
+        self._take(self._bases_of([i]))
         self.v[self._base(i)[1]] += push
         self.order.undock(i)
         self._array(seat.parent, "loads", seat.port)[:] = 0.0

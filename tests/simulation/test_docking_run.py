@@ -63,15 +63,22 @@ def test_a_capture_and_a_release_as_simulate_does_them():
     whole = rm.simulate(both, q, v, phases=phases, step=0.0025, integrator="rk4")
     assert np.abs(run.v[-1] - whole.v[-1]).max() < 1e-9
     assert np.abs(rm.difference(both, run.q[-1], whole.q[-1])).max() < 1e-9
-    on, off = run.changes
-    assert (on.t, on.attached, on.parent, on.at) == (0.2, True, "a", "top")
+    on, off = run.switches
+    assert (on.t, on.activated, on.released, on.phase) == (0.2, ("box",), (), 1)
+    assert (off.t, off.activated, off.released, off.phase) == (0.5, (), ("box",), 2)
     assert on.energy_loss == pytest.approx(whole.switches[0].energy_loss, rel=1e-7)
     assert off.separation_work == pytest.approx(whole.switches[1].separation_work, rel=1e-7)
-    size = np.linalg.norm(on.impulse[:3])
-    assert size == pytest.approx(np.linalg.norm(whole.switches[0].impulses["dock"][:3]), rel=1e-7)
-    assert [str(n) for n in np.unique(run.carriers["box"][20:50])] == ["a"]
-    assert not any(run.carriers["box"][:20])
-    assert not any(run.carriers["box"][50:])
+    for own, other in zip(run.switches, whole.switches, strict=True):
+        assert np.allclose(own.impulses["box"], other.impulses["dock"], rtol=0, atol=1e-8)
+    placed = whole.switches[0].latched["dock"]["child_placement"]
+    assert np.allclose(on.latched["box"]["child_placement"], placed, rtol=0, atol=1e-9)
+    assert run.phase_starts == (0.0, 0.2, 0.5)
+    docked = run.active("box")
+    assert np.array_equal(docked, (run.phase == 1))
+    assert list(run.t[docked][[0, -1]]) == [0.2, 0.5]
+    # its robot has the dock as a constraint: what follows from it is that of the other run
+    assert run.constraint_violations.max() < 1e-13
+    assert np.abs(run.vdot[-1] - whole.vdot[-1]).max() < 1e-8
 
 
 def test_momentum_is_kept_while_modules_come_and_go():
@@ -86,14 +93,18 @@ def test_momentum_is_kept_while_modules_come_and_go():
     run = rm.simulate_assembly(robot, q, v, 0.5, rate=100.0, changes=changes)
     whole = rm.combine(robot.modules)
     momentum = rm.momentum(whole, run.q, run.v)
+    assert run.conservation().energy.relative < 1e-8  # of what captures and separations leave
     alone = rm.simulate_assembly(rm.ModularRobot(robot.modules), q, v, 0.1, rate=100.0)
     expected = rm.momentum(whole, alone.q[-1], alone.v[-1])  # before the first capture
+    assert run.t[11] == run.t[10] == 0.1  # before and after the capture
     assert np.abs(momentum[10] - expected).max() < 1e-12 * np.abs(expected).max()
+    assert np.abs(momentum[11] - momentum[10]).max() < 1e-14
     assert np.abs(momentum - momentum[0]).max() < 1e-8 * np.abs(momentum[0]).max()
-    assert [(c.module, c.attached) for c in run.changes] == [
-        ("b", True), ("box", True), ("b", False), ("box", False), ("a", True)
+    assert [(*s.activated, "|", *s.released) for s in run.switches] == [
+        ("b", "|"), ("box", "|"), ("|", "b"), ("|", "box"), ("a", "|")
     ]  # fmt: skip
-    assert list(run.carriers["a"][-2:]) == ["b", "b"]
+    assert run.active("a")[-1]
+    assert not run.active("box")[-1]
 
 
 def test_conditions_and_placed_modules():
@@ -110,10 +121,10 @@ def test_conditions_and_placed_modules():
         rm.Detach(lambda t, q, v: False, "b"),
     ]
     run = rm.simulate_assembly(robot, q, v, 0.1, rate=100.0, changes=changes)
-    assert run.changes[0].t == pytest.approx(0.06)
-    assert seen[-1] == pytest.approx(0.06)
-    assert not run.changes[1].impulse.any()
-    assert run.pending == (changes[1],)
+    assert run.switches[0].t == pytest.approx(0.06)
+    assert np.allclose(seen, np.arange(7) / 100)  # once a tick, until it is true
+    assert not run.switches[1].impulses["b"].any()
+    assert run.message == "changes whose condition never came true: 'b'"
     there = rm.frame_pose(robot.modules["b"], run.q[-1][robot.q_of("b")], "foot")
     port = rm.frame_pose(robot.modules["a"], run.q[-1][robot.q_of("a")], "top")
     off = dq.mul(dq.conjugate(port), there)
@@ -157,6 +168,12 @@ def test_refusals():
         simulate(rm.Attach(0.3, "box", "a", "top"))
     with pytest.raises(rm.InvalidValue, match="must be Attach, Detach or Swap, not str"):
         simulate("box")
+    with pytest.raises(rm.InvalidValue, match="Detach of 'box': when must be a number"):
+        rm.Detach("soon", "box")
+    with pytest.raises(rm.SimulationError, match="the change of 'box' raised KeyError"):
+        simulate(rm.Detach(lambda t, q, v: {}[t], "box"))
+    with pytest.raises(rm.InvalidValue, match="'radau' is not for modules that dock"):
+        rm.simulate_assembly(robot, q, v, 0.1, rate=100.0, integrator="radau")
     with pytest.raises(rm.InvalidValue, match="latch=True or place=True, not both"):
         rm.Attach(0.0, "box", "a", "top", latch=True, place=True)
     with pytest.raises(rm.RemoraError, match="'a' cannot dock to 'b', which it carries"):
@@ -187,3 +204,47 @@ def test_refusals():
 
 def chained():
     return world([rm.Connection("b", "a", "side")])
+
+
+def test_a_failure_keeps_what_was_recorded():
+    robot = world()
+    q, v = start(robot)
+    changes = [rm.Attach(0.02, "b", "a", "side", latch=True), rm.Attach(0.05, "box", "a", "top")]
+    with pytest.raises(rm.SimulationError, match=r"at t = 0\.05 s.*'box' is not where") as caught:
+        rm.simulate_assembly(robot, q, v, 0.1, rate=100.0, changes=changes)
+    run = caught.value.recording
+    assert run.status == "failed"
+    assert run.t[-1] == 0.05
+    assert [switch.activated for switch in run.switches] == [("b",)]
+
+
+def test_a_run_with_a_start_an_adaptive_method_and_a_change_at_its_end():
+    robot = world()
+    q, v = start(robot)
+    changes = [rm.Attach(5.1, "b", "a", "side", latch=True), rm.Detach(5.3, "b")]
+    run = rm.simulate_assembly(
+        robot, q, v, 0.3, rate=10.0, changes=changes, start=5.0, integrator="dop853"
+    )
+    assert list(run.t) == pytest.approx([5.0, 5.1, 5.1, 5.2, 5.3, 5.3])
+    kept = run.conservation()
+    assert kept.linear_momentum.relative < 1e-13
+    assert kept.angular_momentum.relative < 1e-13
+    assert [switch.t for switch in run.switches] == [5.1, 5.3]
+    assert run.status == "complete"
+
+
+def test_docks_of_one_module_at_two_ports_are_two_constraints(tmp_path):
+    robot = world()
+    q, v = start(robot)
+    changes = [
+        rm.Attach(0.0, "box", "a", "top", latch=True), rm.Detach(0.02, "box"),
+        rm.Attach(0.04, "box", "b", "side", latch=True), rm.Detach(0.06, "box"),
+        rm.Attach(0.08, "box", "a", "top", place=True),
+    ]  # fmt: skip
+    run = rm.simulate_assembly(robot, q, v, 0.1, rate=100.0, changes=changes)
+    assert run.robot.constraints.names == ["box", "box@b/side"]
+    assert run.constraint_violations.max() < 1e-13  # a latched pose does not stay
+    assert run.conservation().energy.relative < 1e-8  # what places a module does work
+    assert list(run.active("box@b/side")) == list(run.phase == 2)
+    run.save(tmp_path / "run")
+    assert len(rm.open_run(tmp_path / "run").switches) == 5
