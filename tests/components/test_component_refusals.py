@@ -74,6 +74,27 @@ class Gain(rm.Component):
         return 3.0 if self.acts else None
 
 
+class Half(rm.Component):
+    """One output of its own, and one that is its input."""
+
+    def interface(self, robot):
+        outputs = {"own": rm.Signal(), "passed": rm.Signal()}
+        return rm.Interface(inputs={"u": rm.Signal()}, outputs=outputs)
+
+    def outputs(self, at):
+        return {"own": at.t, "passed": 2.0 * at.inputs["u"]}
+
+
+def test_components_that_read_each_other_tick_before_those_of_another_sample_time():
+    parts = [
+        Half(name="slow", sample_time=0.2), Half(name="a", sample_time=0.1),
+        Half(name="b", sample_time=0.1),
+    ]  # fmt: skip
+    wires = {"slow.u": "a.passed", "a.u": "b.own", "b.u": "a.own"}
+    system = rm.System(slider(), parts, wires)
+    assert [sorted(update.names) for update in system.schedule] == [["a", "b"], ["slow"]]
+
+
 class Switched(rm.Component):
     """An output that decides on one parameter, with gains that are zero."""
 
