@@ -483,6 +483,20 @@ FAULTS = [
           "(1, 0, 2, 3, 5)[k // 5]", "viewer/test_analysis_figures.py"),
     Fault("viewer/scene/bus_shapes.py", "np.abs(p - centre).max()", "np.abs(p + centre).max()",
           "viewer/test_spacecraft_shapes.py"),
+    Fault("components/feedthrough.py", "if names == known:", "if names != known:",
+          "components/test_component_refusals.py"),
+    Fault("components/wiring.py", "for m in waits[n] if timing[m] != timing[n]]",
+          "for m in waits[n] if timing[m] == timing[n]]", "components/test_component_refusals.py"),
+    Fault("components/diagram/svg.py", 'if shape.dot else ""', 'if not shape.dot else ""',
+          "components/test_diagram.py"),
+    Fault("control/end_effector_wrench.py", "- regularization * kv * v", "- regularization * kv",
+          "control/test_end_effector_wrench.py"),
+    Fault("planning/floating_path.py", "np.max(np.abs(fine[-1] - coarse[-1]))",
+          "np.max(fine[-1] - coarse[-1])", "planning/test_search_parts.py"),
+    Fault("viewer/page/analysis_folder.py", "int(color[1]), int(color[2]))",
+          "int(color[2]), int(color[2]))", "viewer/test_analysis_overlays.py"),
+    Fault("viewer/page/plots.py", "joint.mimic is None and in_coordinates(joint)",
+          "joint.mimic is None or in_coordinates(joint)", "viewer/test_page_parts.py"),
 ]  # fmt: skip
 
 

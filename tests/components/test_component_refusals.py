@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import remora as rm
+from remora.components.feedthrough import dependence
 from sliders import slider
 
 
@@ -71,6 +72,51 @@ class Gain(rm.Component):
 
     def act(self, at):
         return 3.0 if self.acts else None
+
+
+class Half(rm.Component):
+    """One output of its own, and one that is its input."""
+
+    def interface(self, robot):
+        outputs = {"own": rm.Signal(), "passed": rm.Signal()}
+        return rm.Interface(inputs={"u": rm.Signal()}, outputs=outputs)
+
+    def outputs(self, at):
+        return {"own": at.t, "passed": 2.0 * at.inputs["u"]}
+
+
+def test_components_that_read_each_other_tick_before_those_of_another_sample_time():
+    parts = [
+        Half(name="slow", sample_time=0.2), Half(name="a", sample_time=0.1),
+        Half(name="b", sample_time=0.1),
+    ]  # fmt: skip
+    wires = {"slow.u": "a.passed", "a.u": "b.own", "b.u": "a.own"}
+    system = rm.System(slider(), parts, wires)
+    assert [sorted(update.names) for update in system.schedule] == [["a", "b"], ["slow"]]
+
+
+class Switched(rm.Component):
+    """An output that decides on one parameter, with gains that are zero."""
+
+    mode: float = 1.0
+    first: float = 0.0
+    second: float = 0.0
+
+    def interface(self, robot):
+        return rm.Interface(
+            inputs={k: rm.Signal() for k in "uvw"}, outputs={k: rm.Signal() for k in "xy"}
+        )
+
+    def outputs(self, at):
+        third = at.inputs["w"] if self.mode > 2.0 else 0.0
+        return {"x": self.first * at.inputs["u"] + third, "y": self.second * at.inputs["v"]}
+
+
+def test_outputs_depend_on_inputs_whose_gain_is_zero_here():
+    robot, component = slider(), Switched(name="s")
+    found = dependence(robot, "s", component, component.interface(robot))
+    assert found.outputs == {"x": {"u"}, "y": {"v"}}
+    assert (found.reads_robot, found.error) == (False, None)
 
 
 def test_parameters_and_actions():

@@ -164,6 +164,13 @@ def test_the_svg_is_whole_needs_nothing_and_is_dark_on_dark_pages(system):
     assert system.diagram()._repr_svg_() == text
     assert re.findall(r"https?://[^\"]*", text) == ["http://www.w3.org/2000/svg"]
     assert "prefers-color-scheme: dark" in text
+    shapes = system.diagram().drawing.shapes
+    tags = [element.tag.rpartition("}")[2] for element in root.iter()]
+    wires = [shape for shape in shapes if isinstance(shape, Wire)]
+    assert tags.count("circle") == sum(wire.dot for wire in wires)
+    assert text.count('marker-end="') == sum(wire.arrow for wire in wires)
+    bold = {e.text for e in root.iter() if e.get("font-weight") == "600"}
+    assert bold == {s.text for s in shapes if isinstance(s, TextShape) and s.bold}
 
 
 def test_files(tmp_path):

@@ -76,6 +76,12 @@ def test_the_linearizing_law_gives_the_twists_the_rates_u():
     vdot = rm.forward_dynamics(robot, q, v, tau)
     rate = rm.frame_acceleration(robot, q, v, vdot, "stem/tip")
     assert np.allclose(rate, U[0], atol=1e-5)
+    _, _, V = np.linalg.svd(rm.jacobian(robot, q, "stem/tip"))
+    own = V[6:]  # motions that the frame does not see are damped: v̇ = -kv v
+    vdot = rm.forward_dynamics(
+        robot, q, v, linearizing_law(robot, q, v, ("stem/tip",), U, 3.0, 1e-4)
+    )
+    assert np.allclose(own @ vdot, -3.0 * own @ v, atol=1e-8)
     printed = rm.forward_dynamics(robot, q, v, printed_law(robot, q, ("stem/tip",), U))
     missed = rm.frame_acceleration(robot, q, v, printed, "stem/tip") - U[0]
     assert np.abs(missed).max() > 0.1  # SA24 calls (12) feedback linearization: it is not

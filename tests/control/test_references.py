@@ -143,6 +143,7 @@ def test_a_circle_has_its_radius_plane_and_twist():
     ("make", "told"),
     [
         (lambda: rm.JointReference([[0.0, 0.0]], 1.0), "m ≥ 2"),
+        (lambda: rm.JointReference([[0.0], [np.nan]], 1.0), "must be finite"),
         (lambda: rm.JointReference([[0.0], [1.0]]), "needs durations, or a largest speed"),
         (lambda: rm.JointReference([[0.0], [1.0]], durations=-1.0), "durations of a joint_ref"),
         (lambda: rm.JointReference([[0.0], [1.0]], max_speed=0.0), "must be positive"),

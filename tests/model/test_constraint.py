@@ -177,7 +177,7 @@ FAULTS = {
         lambda b: b.constraint("c", "universal", "bus", "left", axis=(0, 0, 1)), "needs both axis",
     ),
     "a pitch": (
-        lambda b: b.constraint("c", "revolute", "bus", "left", pitch=0.1), "has no pitch",
+        lambda b: b.constraint("c", "revolute", "bus", "left", pitch=[0.0, 0.1]), "has no pitch",
     ),
     "not a pose": (
         lambda b: b.constraint("c", "fixed", "bus", "left", child_placement=np.ones(8)),

@@ -25,7 +25,7 @@ from remora.planning import (
 from remora.planning.joint_ranges import JointRanges, joint_ranges
 from remora.planning.problem import FAR, FIRST_DAMPING, PATIENCE, PROGRESS, Problem
 from remora.planning.result import InverseKinematicsResult, TargetError
-from remora.planning.task_equations import TaskSpec
+from remora.planning.task_equations import TaskSpec, equation
 
 
 def mixed():
@@ -331,6 +331,25 @@ def test_a_refused_path_is_tried_with_ever_more_damping(monkeypatch):
     assert np.allclose(used, np.minimum(raised, damped_step.LARGEST_DAMPING), rtol=1e-12)
 
 
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_a_path_is_refined_until_its_end_settles_from_either_side(sign, monkeypatch):
+    robot = rm.load("vt18_satellite")
+    q, way = rm.neutral(robot), np.zeros(robot.nv - 6)
+    tried = []
+
+    def follow(robot, q, way, steps, response):
+        tried.append(steps)
+        ends = np.tile(q[:8], (steps + 1, 1))
+        ends[-1, 5] += sign * 10.0 * floating_path.PATH_ACCURACY * (4.0 / steps) ** 2
+        return ends
+
+    monkeypatch.setattr(floating_path, "follow", follow)
+    found = floating_path.sampled_path(robot, q, way, 4, None)
+    # the ends of 4, 8 and 16 steps differ by 7.5 and 1.9; twice the accuracy is asked for
+    assert tried == [4, 8, 16]
+    assert len(found.q) == 17
+
+
 def test_all_starts_descend_until_one_of_them_is_there():
     problem = SimpleNamespace(
         tolerance=0.1, groups=np.eye(1), weights=np.ones(1), max_iterations=9,
@@ -345,6 +364,16 @@ def test_all_starts_descend_until_one_of_them_is_there():
         assert np.array_equal(q, end)
         assert np.array_equal(errors, end)
         assert taken == len(begin) * round(2 * begin[-1][0])
+
+    still, count = lambda q, damping, kind: (q, q, damping), PATIENCE + 1
+    problem.max_iterations = 3 * count
+    for begin in ([[2.0], [1.5]], [[1.0]]):  # given up when the first step was not the last better
+        *_, taken = configuration_search._descend(problem, still, np.array(begin), 1.0)
+        assert taken == len(begin) * count
+
+
+def test_rows_of_a_posture_are_angles_or_lengths_of_what_leads():
+    assert equation(TaskSpec("posture", None)).angular(ROBOT) == (True, False, True)
 
 
 def test_a_single_coordinate_is_brought_to_its_goal():

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import remora as rm
+from remora.simulation.inputs.events import joint_limits
 
 
 def slider(lower=-np.inf, upper=np.inf, gravity=(0, 0, 0), **joint):
@@ -355,3 +356,31 @@ def test_speed_limits_of_a_mimic_joint_are_watched(way):
     run = rm.simulate(followed(velocity=1.5), [0.0], [0.0], 1.0, torque=[way * 5.0], limits="stop")
     assert run.message.startswith("stopped by 'follow speed limit'")
     assert run.v[-1, 0] == pytest.approx(way * 0.75, abs=1e-12)
+
+
+def test_distances_to_limits_and_their_rates_within_a_step(rng):
+    robot = (
+        rm.Builder("lead").body("bus", mass=5.0, inertia=(1.0, 1.0, 1.0))
+        .body("a", mass=1.0, inertia=(1.0, 1.0, 1.0)).body("b", mass=1.0, inertia=(1.0, 1.0, 1.0))
+        .joint("turn", "revolute", "bus", "a", lower=-0.5, upper=1.5, velocity=0.8)
+        .joint("copy", "revolute", "a", "b", mimic=("turn", -2.0, 0.1), lower=-3.5, velocity=1.2)
+        .build(base="fixed")
+    )  # fmt: skip
+    limits = joint_limits(robot, "record", at_start=False)
+    assert limits.names == (
+        "turn upper limit", "turn lower limit", "copy lower limit",
+        *("turn speed limit", "copy speed limit") * 2,
+    )  # fmt: skip
+
+    def distances(q, v):
+        copy = -2.0 * q + 0.1
+        return [1.5 - q, q + 0.5, copy + 3.5, 0.8 - v, 1.2 + 2.0 * v, 0.8 + v, 1.2 - 2.0 * v]
+
+    q, v, dq, dv, rate, gain = rng.normal(size=6)
+    values, rates = limits.along(
+        np.array([q]), np.array([v]), np.array([dq, dv]), np.array([rate, gain])
+    )
+    assert values - limits.rounding == pytest.approx(distances(q + dq, v + dv))
+    assert limits.values(np.array([q]), np.array([v])) == pytest.approx(distances(q, v))
+    changed = np.subtract(distances(q + rate, v + gain), distances(q, v))  # they are linear
+    assert rates == pytest.approx(changed)

@@ -129,6 +129,10 @@ def test_boundaries_of_straight_paths_are_drawn_by_reason():
         assert np.array_equal(drawn[12], drawn[0], equal_nan=True)
         assert np.array_equal(drawn[sorted(shown)], edge[sorted(shown)][:, [0, 2]])
     assert ax.get_title("left") == "straight paths, fixed base, 1.250 m²"
+    robot = rm.load("servicer")
+    with_robot = figures.straight_path_figure(found, robot, rm.neutral(robot)).axes[0]
+    assert len(with_robot.patches) > len(ax.patches)
+    assert len(figures.straight_path_figure(found, robot).axes[0].patches) == len(ax.patches)
     with pytest.raises(rm.InvalidValue, match="has no figure"):
         figures.straight_path_figure(SimpleNamespace(plane=None))
 

@@ -107,6 +107,9 @@ def test_overlays_follow_the_sliders(page, robot):
         at = pose.translation(page.poses(page.q)[robot.joint_index(name)])
         assert np.allclose(ball.position, at)
         assert ball.radius == pytest.approx(0.024 * page._analysis._radius)
+    values = np.array([per_joint[name] for name in marks])
+    colors = shapes.ramp(values, 0.0, values.max(), shapes.WEAK_TO_STRONG)
+    assert [ball.color for ball, _ in marks.values()] == [tuple(map(int, c)) for c in colors]
     page.base = "held"
     page.redraw()
     wait_until_prepared(page)

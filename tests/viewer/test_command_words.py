@@ -103,6 +103,18 @@ def test_a_reach_a_curve_and_a_sine(robot):
         "joints follow curves through 2 points until 4 s: elbow_pitch to 30°",
         "joints swing: wrist_roll by ±10° every 2 s",
     ]
+    ends = {"motion": {"from": [0.0], "to": [math.radians(20)]}, "breaks": [1.0, 2.0, 5.0]}
+    points = {"motion": {"times": [2.0, 3.0, 4.0], "values": [[0.1], [0.3], [math.radians(30)]]}}
+    (phase,) = told(robot, {"prescribed": {"elbow_pitch": ends, "wrist_roll": points}})
+    assert phase.lines == [
+        "joints move from 1 to 5 s, from rest to rest: elbow_pitch from 0° to 20°",
+        "joints follow curves through 3 points until 4 s: wrist_roll to 30°",
+    ]
+    load = {"profile": "linear", "times": [1.0, 2.0, 6.0], "values": [0.0, 1.0, 0.0]}
+    (phase,) = told(robot, {"torque": {"elbow_pitch": load}})
+    assert phase.lines == [
+        "elbow_pitch is driven by a linear profile through 3 points from 1 to 6 s"
+    ]
 
 
 def test_values_have_the_units_of_their_joint():

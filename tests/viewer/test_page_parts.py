@@ -195,17 +195,17 @@ def test_long_lines_keep_their_ends_and_extremes(rng):
 
 
 def test_plots_are_the_samples_of_their_joints_in_their_units(rng):
-    """On a robot with wheels, a slider, a joint of two freedoms and a follower."""
+    """On a robot with wheels, a slider, joints of two and three freedoms and a follower."""
     robot = (
         rm.Builder("all").body("bus", mass=20.0, inertia=(2.0, 3.0, 4.0))
         .body("wheel", mass=1.0, inertia=(0.1, 0.1, 0.2)).body("a", mass=1.0).body("b", mass=1.0)
-        .body("c", mass=1.0).body("d", mass=1.0)
+        .body("c", mass=1.0).body("d", mass=1.0).body("e", mass=1.0)
         .joint("spin", "revolute", "bus", "wheel", axis=(0, 0, 1))
         .joint("cyl", "cylindrical", "bus", "a", axis=(0, 0, 1), xyz=(1, 0, 0))
         .joint("uni", "universal", "a", "b", axis=(1, 0, 0), axis2=(0, 1, 0), xyz=(1, 0, 0))
         .joint("turn", "revolute", "b", "c", axis=(0, 0, 1), xyz=(1, 0, 0))
         .joint("follow", "revolute", "c", "d", axis=(0, 0, 1), mimic=("turn", -0.5, 0.1))
-        .frame("tool", "d", xyz=(1, 0, 0)).build()
+        .joint("ball", "spherical", "d", "e").frame("tool", "d", xyz=(1, 0, 0)).build()
     )  # fmt: skip
     t, n = np.linspace(0.0, 1.0, 4), 4
     start = rm.random_state(robot, 2)[0]
@@ -224,11 +224,12 @@ def test_plots_are_the_samples_of_their_joints_in_their_units(rng):
 
     run = Told(robot=robot, t=t, q=q, v=v, tau=tau, momentum=h, energy=rng.normal(size=n),
                signal_columns={}, signals={})  # fmt: skip
-    place = {name: robot.joints[name].v.start for name in ("spin", "cyl", "uni", "turn")}
+    place = {name: robot.joints[name].v.start for name in ("spin", "cyl", "uni", "turn", "ball")}
     at = {name: robot.joints[name].q.start for name in ("cyl", "uni", "turn")}
     angular = [kind(robot.joints["cyl"]).freedoms[k].angular for k in range(2)]
     turning, sliding = angular.index(True), angular.index(False)
     turns = [place["cyl"] + turning, place["uni"], place["uni"] + 1, place["turn"]]
+    turns += [place["ball"] + k for k in range(3)]  # which has no angles
     slides = [place["cyl"] + sliding]
     angles = np.degrees(q[:, [at["cyl"] + turning, at["uni"], at["uni"] + 1, at["turn"]]])
     x = rm.frame_pose(robot, q, "bus")
@@ -312,6 +313,15 @@ def test_signals_of_components_are_grouped_by_unit(run, rng):
     ]  # fmt: skip
     assert np.array_equal(found[0].lines[1].values, signals["pd.b"])
     assert np.array_equal(found[1].lines[2].values, signals["gyro.rate"][:, 2])
+    told.t = np.arange(4.0)
+    labels = ["pd.a, N", "gyro.rate, rad/s", "pd.b, N", "pd.c, m", "two.x, m"]
+    drawn = plots._signals_by_label(told)
+    assert list(drawn) == labels
+    for name, names in (("gyro.rate, rad/s", ["x", "y", "z"]), ("two.x, m", ["e0", "e1"]),
+                        ("pd.c, m", ["c"])):  # fmt: skip
+        plot, key = drawn[name](told), name.partition(",")[0]
+        assert (plot.names, plot.unit) == (names, name.rpartition(" ")[2])
+        assert np.array_equal(plot.values, signals[key].reshape(4, -1))
 
 
 def test_colours_are_between_their_bounds_and_boundaries_have_a_neighbour_outside():

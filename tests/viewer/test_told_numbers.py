@@ -307,6 +307,7 @@ def test_the_tree_of_a_robot_is_indented_and_numbers_are_its_own():
     assert "and 5 more" in html
     assert html.count('<td class="n">') == 25
     assert "more" not in sections.table(run_tables.TextTable(("a",), [("1",)]))
+    assert "and 1 more" in sections.table(run_tables.TextTable(("a",), [("1",)], 1))
 
 
 def test_what_is_constant_relative_to_its_scale_is_flat():
