@@ -2,6 +2,7 @@
 
 import importlib
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from remora.dynamics.formulations import forward_dynamics, mass_matrix
 from remora.dynamics.kinematics import poses
 from remora.errors import ModelError, RemoraError
 from remora.model.formats.mjcf.mjcf import read_mjcf
+from remora.model.formats.mjcf.mjcf_equalities import Equalities
 from remora.model.layouts.libraries import mujoco_layout
 from remora.model.robot import Robot
 from remora.model.state import random_state
@@ -627,3 +629,10 @@ def test_a_fluid_is_left_out_with_a_warning(tmp_path, fluid):
     (warning,) = robot_of(tmp_path, text).warnings
     assert warning == "line 2, option: density, viscosity: the forces of the fluid are left out"
     assert not robot_of(tmp_path, text.replace(fluid, "")).warnings
+
+
+def test_joints_in_a_relation_remain_joints():
+    gear = SimpleNamespace(leading=4, driven=5)
+    told = Equalities({3: ("lead", -2.0, 0.1)}, [], [gear])
+    tied = {(k, name): told.ties(k, name) for k in range(6) for name in ("lead", "other")}
+    assert tied == {(k, name): k > 2 or name == "lead" for k, name in tied}
