@@ -17,7 +17,7 @@ from remora.model.arguments import number
 from remora.model.combine import combine
 from remora.model.numbers import finite
 from remora.model.robot import Robot
-from remora.simulation.engine.constraint_switching import CLOSED
+from remora.simulation.program.phase_entry import CLOSED
 from remora.simulation.recording.constraint_switch import ConstraintSwitch
 
 #: When a change happens: at a time, s, or at the first tick at which (t, q, v) -> bool is true.
