@@ -47,6 +47,8 @@ class SavedState(NamedTuple):
 class Simulation:
     """A run that is advanced call by call: for learning environments and controllers outside.
 
+    For example::
+
         sim = rm.Simulation(system, q, v, duration=60.0)
         while not sim.ended:
             sim.set_input("torque", policy(sim.t, sim.q, sim.v))
