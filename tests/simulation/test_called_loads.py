@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import remora as rm
-from remora.simulation.engine import phase_loop, phase_program
+from remora.simulation.engine import hosted_parts, phase_program
 
 SERVICER = rm.load("servicer")
 Q, V = rm.random_state(SERVICER, 1)
@@ -32,7 +32,7 @@ def no_steps_in_python(monkeypatch):
     def refuse(*_):
         raise AssertionError("a step was made in Python")
 
-    monkeypatch.setattr(phase_loop.PhaseLoop, "_attempt", refuse)
+    monkeypatch.setattr(hosted_parts.HostedParts, "_step", refuse)
 
 
 @pytest.mark.usefixtures("no_steps_in_python")
