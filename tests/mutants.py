@@ -216,8 +216,6 @@ FAULTS = [
           "impulse", "simulation/test_batch_captures.py"),
     Fault("simulation/engine/hosted_parts.py", "speeds = v + y[i, nv : 2 * nv]", "speeds = v",
           "simulation/test_located_events.py"),
-    Fault("simulation/engine/hosted_parts.py", "np.where(truths, 0.0, slope)", "slope",
-          "simulation/test_located_events.py"),
     Fault("simulation/engine/phase_program.py", "direction=event.direction or int(truth)",
           "direction=event.direction", "simulation/test_located_events.py"),
     Fault("simulation/engine/step_faults.py", "ahead *= 8.0", "break",

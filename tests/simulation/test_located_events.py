@@ -193,6 +193,15 @@ def test_two_crossings_close_to_each_other(integrator, depth):
     assert found == pytest.approx([1.3 - width, 1.3 + width], abs=1e-9)
 
 
+@pytest.mark.parametrize("number", [float, lambda x: x], ids=["called", "traced"])
+def test_two_crossings_of_a_speed_within_one_step(number):
+    """Python evaluates the condition at the speeds within the step, too."""
+    found = times(
+        FALLING, lambda t, q, v: (number(v[0]) + 14.0) ** 2 - 0.04, integrator="rk4", step=3.0
+    )
+    assert found == pytest.approx([1.48, 1.52], abs=1e-12)
+
+
 def test_an_event_in_a_swinging_pendulum_is_where_scipy_has_it():
     from scipy.integrate import solve_ivp
 
