@@ -88,6 +88,29 @@ def test_a_batch_of_a_robot_alone_needs_nothing_more(tmp_path):
     assert same_bits(rm.open_batch(single.save(tmp_path / "one")).q, single.q)
 
 
+LATE = rm.Event(lambda t, q, v: t - 0.3, "late", "record")
+
+
+@pytest.mark.parametrize(
+    ("given", "left"),
+    [({"breaks": [0.25]}, ""), ({"events": [LATE]}, "events="),
+     ({"torque": np.ones((2, 9))}, "loads that differ")],
+)  # fmt: skip
+def test_what_a_folder_does_not_hold_is_told(given, left, tmp_path):
+    robot = rm.load("vt18_satellite")
+    q, v = np.stack([rm.neutral(robot)] * 2), 0.1 * np.ones((2, 9))
+    batch = rm.simulate_batch(robot, q, v, 0.5, integrator="dop853", sample=0.5, **given)
+    opened = rm.open_batch(batch.save(tmp_path / "a"))
+    again = rm.open_batch(opened.save(tmp_path / "b"))
+    if not left:
+        assert np.array_equal(again[1].q[-1], batch[1].q[-1])
+        return
+    assert np.array_equal(batch[1].q[-1], batch.q[1, -1])
+    for stored in (opened, again):
+        with pytest.raises(rm.RemoraError, match=f"cannot be simulated alone: it had {left}"):
+            stored[1]
+
+
 def test_float32_and_failed_runs(tmp_path):
     q = np.tile(rm.neutral(ROBOT), (3, 1)).astype("float32")
     v = np.zeros((3, ROBOT.nv), "float32")

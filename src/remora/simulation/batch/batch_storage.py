@@ -108,9 +108,16 @@ def _content(batch: Batch) -> tuple[dict[str, Array], dict[str, Any]]:
     own = batch.arguments
     if own is not None:
         arrays |= {"start_q": own.q, "start_v": own.v, "run": own.run}
-        options = {k: x for k, x in own.options.items() if k != "sample"}
+        options = {k: x for k, x in own.options.items() if k not in ("sample", "events")}
+        given = {
+            "events=": own.options.get("events"),
+            "loads that differ from run to run": own.loads,
+        }
+        left = next((what for what, some in given.items() if some), "")
         attributes["arguments"] = json.dumps({
-            "options": options, "obstacle": own.obstacle,
+            "options": options,
+            "obstacle": own.obstacle or (f"it had {left}, which its folder does not hold"
+                                         if left else ""),
             "durations": [phase.duration for phase in own.phases],
             "plain": _plain(own.phases), "components": bool(batch.system.components),
             "system": digest_or_none(batch.system), "phases": digest_or_none(own.phases),

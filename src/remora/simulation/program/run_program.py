@@ -794,7 +794,9 @@ class _RunProgram:
         def time(
             t: Array, end: Array, length: Array, step: Array, target: Array
         ) -> tuple[Array, ...]:
-            full = negated(less(length, (end - t) * (1.0 - 1e-15)))
+            # also if an event was located so close to the end that time does not tell them apart
+            short = flag(less(length, (end - t) * (1.0 - 1e-15))) * flag(less(t + length, end))
+            full = less(short, 0.5)
             reached = select(full, end, t + length)
             # loads may jump at the target
             fresh = np.ones(1) if changed else flag(negated(less(reached, target)))
