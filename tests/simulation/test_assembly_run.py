@@ -230,3 +230,18 @@ def test_who_is_to_blame():
         rm.simulate_assembly(
             carried, *carried.random_state(1), 0.5, rate=10.0, integrator="variational"
         )
+
+
+@pytest.mark.parametrize(("late", "words"), [(np.full(6, np.nan), "not finite"), ([0.0] * 5, "6")])
+def test_a_wrench_that_is_wrong_later_ends_the_run_with_its_recording(late, words):
+    def source(t, twist):
+        return rm.SensorReading(late if t > 0.05 else np.zeros(6))
+
+    robot = arm(1)
+    assembly = rm.Assembly({"arm": robot, "box": rm.BlackBox(source)}, [("box", "arm", "link1")])
+    q, v = assembly.random_state(1)
+    with pytest.raises(
+        rm.SimulationError, match=rf"at t = 0\.06 s: black box 'box': .*{words}"
+    ) as e:
+        rm.simulate_assembly(assembly, q, v, 0.1, rate=100.0)
+    assert len(e.value.recording) == 7

@@ -9,6 +9,7 @@ import remora as rm
 from flat_captures import capture_phases, dispersed, flat, same_switches
 from remora.errors import RemoraError
 from remora.simulation.inputs.moves import Move
+from sliders import slider
 
 
 def arm():
@@ -220,3 +221,17 @@ def test_refusals_name_the_way_out():
         rm.simulate_batch(ARM, Q, V, 0.5, step=0.1, events=[ABOVE])
     with pytest.raises(RemoraError, match=r"'odd' cannot be compiled.*target='python'"):
         rm.simulate_batch(rm.System(ARM, [Odd()]), Q, V, 0.5, step=0.1)
+
+
+@pytest.mark.parametrize("first", ["stop", "record"])
+@pytest.mark.parametrize(
+    "how", [{}, {"target": "python"}, {"integrator": "radau"}], ids=["compiled", "python", "radau"]
+)
+def test_a_stop_beside_another_event_is_a_stop(how, first):
+    actions = [first, "record" if first == "stop" else "stop"]
+    events = [
+        rm.Event(lambda t, q, v: q[0] - 0.2, action, action, 1) for action in actions
+    ]  # fmt: skip
+    robot, given = slider(), {"integrator": "dop853", **how}
+    batch = rm.simulate_batch(robot, [[0.0]], [[1.0]], 1.0, events=events, **given)
+    assert batch.outcome.tolist() == ["stopped"]

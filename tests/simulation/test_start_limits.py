@@ -7,6 +7,7 @@ from typer.testing import CliRunner
 import remora as rm
 from remora.campaigns import campaign as campaigns
 from remora.cli import app
+from sliders import slider
 
 ROBOT = rm.load("servicer")
 DEGREES = r"joint 'shoulder_roll' starts at 90 rad, beyond its upper limit of 2\.97 rad; 90 deg\?"
@@ -72,3 +73,14 @@ def test_scenarios_and_campaigns_on_the_command_line(tmp_path):
 def test_a_batch_without_runs():
     q, v = np.zeros((0, ROBOT.nq)), np.zeros((0, ROBOT.nv))
     assert rm.simulate_batch(ROBOT, q, v, 0.1, step=0.1, progress=False).q.shape[0] == 0
+
+
+@pytest.mark.parametrize("start", [0.0, 1.0])
+@pytest.mark.parametrize("integrator", ["dop853", "radau"])
+@pytest.mark.filterwarnings("ignore:joint .* beyond")
+def test_a_violated_limit_is_an_event_at_the_start(integrator, start):
+    """Located without steps so short that an implicit method cannot make them."""
+    robot = slider(lower=-0.35, upper=0.35)
+    run = rm.simulate(robot, [0.5], [1.0], 0.5, integrator=integrator, start=start)
+    assert [(e.name, e.t) for e in run.events] == [("slide upper limit", start)]
+    assert run.q[-1] == pytest.approx([1.0])

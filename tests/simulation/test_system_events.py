@@ -439,3 +439,37 @@ def test_the_component_behind_a_nan_is_named_not_the_one_that_passes_it_on():
     system = rm.System(slider(), parts, {"after.u": "law.y"})
     with pytest.raises(rm.SimulationError, match="output 'y' of component 'law'"):
         rm.simulate(system, [0.0], [1.0], 1.0)
+
+
+# A reset that makes another event occur ---------------------------------------------------------
+
+
+class Wall(rm.Component):
+    """Throws a joint back."""
+
+    def interface(self, robot):
+        return rm.Interface(events={"hit": rm.ZeroCrossing(1, "reset")})
+
+    def crossings(self, at):
+        return {"hit": at.joint_position("slide")[..., 0] - 0.3}
+
+    def reset(self, at, event):
+        return {"v": -0.9 * at.v}
+
+
+@pytest.mark.parametrize("method", [{}, {"integrator": "rk4", "step": 0.01}], ids=["dop853", "rk4"])
+@pytest.mark.parametrize("action", ["record", "next"])
+@pytest.mark.parametrize("speed", [0.37, 0.5, 0.83])
+def test_a_reset_that_makes_another_event_occur_happens_once(speed, action, method):
+    """The step that finds the other one is so short that the joint is still at the wall."""
+    system = rm.System(slider(), [Wall()])
+    back = rm.Event(lambda t, q, v: v[0], "back", action, -1)
+    phases = [rm.Phase(1.0, events=[back]), rm.Phase(0.5)]
+    run = rm.simulate(system, [0.0], [speed], phases=phases, **method)
+    assert [e.name for e in run.events] == ["wall.hit", "back"]
+    assert run.v[-1] == pytest.approx([-0.9 * speed], rel=1e-14)
+    left = run.t[-1] - 0.3 / speed
+    assert run.q[-1] == pytest.approx([0.3 - 0.9 * speed * left], rel=1e-12)
+    batch = rm.simulate_batch(system, [[0.0]], [[speed]], phases=phases, **{
+        "integrator": "dop853", **method})  # fmt: skip
+    assert batch.final.v == pytest.approx(run.v[-1:], rel=1e-14)

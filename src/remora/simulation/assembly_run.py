@@ -157,9 +157,10 @@ class _Exchange:
         """Return the reading at a tick."""
         reading = self.box.read(self.name, t, twist)
         if twist is not None:
+            wrench = self.box.wrench(self.name, reading)  # or an error
             self._times.append(float(np.asarray(t)))
             self._twists.append(twist)
-            self._wrenches.append(self.box.wrench(self.name, reading))
+            self._wrenches.append(wrench)
         return reading
 
     @property

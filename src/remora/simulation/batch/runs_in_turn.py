@@ -68,7 +68,8 @@ def _status(run: Recording, phases: int) -> int:
     """Return how a run ended, see `event_search`."""
     if run.status != "complete":
         return INTERRUPTED if run.status == "interrupted" else FAILED
-    if run.events and run.events[-1].action == "stop":
+    last = run.events[-1].t if run.events else 0.0
+    if any(event.action == "stop" for event in run.events if event.t == last):
         return STOPPED
     return RUNNING if len(run.phase_starts) == phases else NOT_ENTERED
 

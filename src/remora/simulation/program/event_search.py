@@ -72,6 +72,8 @@ AT_START = 1e-16
 #: An event is located to this part of the relative spacing of the time: one unit in its last place
 #: at most.
 LOCATED = 0.5
+#: Located steps are not divided further than this, s.
+SHORTEST = 1e-30
 #: Nodes of a step, as fractions of it, between which event functions are taken to be cubics, and
 #: nodes for functions that are not: those whose value at a node is further from the cubic between
 #: its neighbours than this part of its size.
@@ -426,6 +428,7 @@ class EventSearch:
                 side = select(less(0.5, goes_on), way, -way) * 1e-300
                 known = select(less(0.5, absolute(way)), side, g)
                 g = select(is_first, known, g)
+                here = select(less(0.5, _still(way, here)), g, here)
                 returned = [g]
             # a function that has just jumped through zero may return before the end of the step
             begin = select(less(0.5, jumped), here, g)
@@ -515,7 +518,10 @@ class EventSearch:
             searched = less(0.5, nodes)
             hidden, changes = select(searched, hidden, 2.0), select(searched, changes, 0.0)
             close = LOCATED * _EPS * (absolute(t) + length) + finest * length
+            close = larger(close, SHORTEST)
             hit = crossed(g, g_end)
+            if rest:  # what has not left zero has not come back to it
+                hit = hit * (1.0 - _still(rest[0], g_end))
             any_hit, inside = largest(each(hit)), less(0.0, high)
             # crossings within the step that its ends do not show: a shorter step makes them visible
             hidden = select(less(0.5, jumped), SHORT, hidden)
@@ -826,6 +832,11 @@ def _defect(robot: Robot, q: Array) -> Array:
             size = larger(sqrt(np.sum(d * d, keepdims=True)), 1.0)
             found = larger(found, absolute(np.sum(r * d, keepdims=True)) / size)
     return found
+
+
+def _still(rebound: Array, g: Array) -> Array:
+    """Return 1 for functions that a reset left at zero, and that are still there."""
+    return flag(less(0.5, absolute(rebound))) * flag(negated(less(0.0, absolute(g))))
 
 
 def _lost(g: Array) -> Array:
