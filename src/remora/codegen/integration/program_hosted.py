@@ -291,7 +291,8 @@ class _OneRun:
 
     def __init__(self, memory: _Memory, run: int) -> None:
         self._memory, self._row = memory, memory.rows[run]
-        self.cells = {name: cell[run] for name, cell in memory.cells.items()}
+        # views, also of numbers without an axis
+        self.cells = {name: cell[run, ...] for name, cell in memory.cells.items()}
 
     def part(self, k: int) -> Step:
         """Return a part."""
