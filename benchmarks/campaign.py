@@ -35,9 +35,13 @@ def batch_seconds(study: rm.Study, threads: int = 0) -> float:
     _, inputs = study.inputs(0, study.runs)
     start = time.perf_counter()
     rm.simulate_batch(
-        study.system, inputs.q, inputs.v, phases=study.scenario.phases, signals=[],
-        parameters=inputs.parameters, seed=study.seed, run=np.arange(study.runs), failures="keep",
-        progress=False, threads=threads, **study.options,
+        study.system, inputs.q, inputs.v, study.scenario.phases, integrator=study.integrator,
+        physics=study.physics,
+        record=rm.Record(study.times, signals=[], failures="keep", progress=False),
+        runs=rm.Runs(
+            parameters=inputs.parameters, seed=study.seed, index=np.arange(study.runs)
+        ),
+        target=rm.Target(dtype=study.dtype, threads=threads),
     )  # fmt: skip
     return time.perf_counter() - start
 

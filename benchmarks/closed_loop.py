@@ -103,21 +103,24 @@ def lockstep(target: str, dtype: str, runs: int, rounds: int) -> dict[str, Any]:
     """Return nanoseconds per step of open and closed loop, and their ratio."""
     made = systems()
     q, v = states(made["open"].robot, runs)
-    options: dict[str, Any] = {"step": STEP, "dtype": dtype, "target": target, "signals": []}
+    on = rm.Target(target, dtype, threads=0 if target == "cuda" else 1)
+    steps_of, nothing = rm.Integrator(step=STEP), rm.Record(signals=[])
     if target == "cuda":
         import cupy
 
         arrays = cupy.asarray(q, dtype), cupy.asarray(v, dtype)
         wait: Callable[[], Any] = cupy.cuda.Device().synchronize
     else:
-        arrays, options["threads"] = (q, v), 1
+        arrays = (q, v)
         wait = lambda: None  # noqa: E731
     short, long = (10.0, 100.0) if target == "cuda" else (1.0, 21.0)
     row: dict[str, Any] = {"target": target, "dtype": dtype, "runs": runs}
     for name, system in made.items():
 
         def call(duration: float, system: rm.System = system) -> None:
-            rm.simulate_batch(system, *arrays, duration, **options)
+            rm.simulate_batch(
+                system, *arrays, duration, integrator=steps_of, record=nothing, target=on
+            )
             wait()
 
         times = seconds(call, short, long, rounds)
@@ -135,15 +138,23 @@ def adaptive(runs: int, singles: int, rounds: int) -> dict[str, Any]:
     """Return the time of a batch of dopri5 runs beside that of single runs."""
     robot = rm.load("servicer")
     q, v = states(robot, runs)
-    options: dict[str, Any] = {"integrator": "dopri5", "rtol": 1e-9, "atol": 1e-11}
-    exact = rm.simulate(robot, q[0], v[0], 20.0, rtol=1e-13, atol=1e-15, limits="ignore")
+    dopri5 = rm.Integrator("dopri5", rtol=1e-9, atol=1e-11)
+    ignore = rm.Physics(limits="ignore")
+    exact = rm.simulate(
+        robot,
+        q[0],
+        v[0],
+        20.0,
+        integrator=rm.Integrator(rtol=1e-13, atol=1e-15),
+        physics=rm.Physics(limits="ignore"),
+    )
 
     def batch() -> Any:
-        return rm.simulate_batch(robot, q, v, 20.0, threads=1, **options)
+        return rm.simulate_batch(robot, q, v, 20.0, integrator=dopri5, target=rm.Target(threads=1))
 
     def single() -> Any:
         return [
-            rm.simulate(robot, q[k], v[k], 20.0, sample=20.0, limits="ignore", **options)
+            rm.simulate(robot, q[k], v[k], 20.0, integrator=dopri5, physics=ignore, record=20.0)
             for k in range(singles)
         ]
 

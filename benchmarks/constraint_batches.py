@@ -69,7 +69,8 @@ def measured(target: str, runs: int) -> tuple[dict[str, float], dict[str, np.nda
     xp: Any = np
     if target == "cuda":
         import cupy as xp
-    threads = {"threads": 1} if target == "cpu" else {}
+    on = rm.Target(target, threads=1 if target == "cpu" else 0)
+    fixed = rm.Integrator(step=STEP)
     times: dict[str, float] = {}
     numbers: dict[str, np.ndarray] = {}
     robot, q, v = linkage()
@@ -77,7 +78,7 @@ def measured(target: str, runs: int) -> tuple[dict[str, float], dict[str, np.nda
         start = xp.asarray(np.tile(q, (runs, 1))), xp.asarray(np.tile(v, (runs, 1)))
 
         def run(steps: int, own: rm.Robot = own, start: Any = start) -> Any:
-            return rm.simulate_batch(own, *start, steps * STEP, step=STEP, target=target, **threads)
+            return rm.simulate_batch(own, *start, steps * STEP, integrator=fixed, target=on)
 
         run(2)  # compiles
         short, long = seconds(lambda run=run: run(20))[1], seconds(lambda run=run: run(120))
@@ -88,7 +89,7 @@ def measured(target: str, runs: int) -> tuple[dict[str, float], dict[str, np.nda
     v[:, 9:] += np.random.default_rng(0).normal(0.0, 0.008, (runs, 3))
     start = xp.asarray(np.tile(q, (runs, 1))), xp.asarray(v)
     batch, took = seconds(
-        lambda: rm.simulate_batch(both, *start, phases=phases, step=STEP, target=target, **threads)
+        lambda: rm.simulate_batch(both, *start, phases, integrator=fixed, target=on)
     )
     times["capture, ms per run"] = 1e3 * took / runs
     times["captured"] = float(np.isfinite(batch.switches[0].t).mean())

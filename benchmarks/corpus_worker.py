@@ -269,7 +269,14 @@ def _simulate(path: Path, robot: Robot, folder: Path) -> None:
     from remora.viewer.report.animation_html import save_html
 
     q, v = rm.neutral(robot), np.zeros(robot.nv)
-    run = rm.simulate(robot, q, v, 1.0, sample=0.05, rtol=1e-6, atol=1e-8, max_steps=20_000)
+    run = rm.simulate(
+        robot,
+        q,
+        v,
+        1.0,
+        record=0.05,
+        integrator=rm.Integrator(rtol=1e-6, atol=1e-8, max_steps=20_000),
+    )
     save_html(run, folder / "run.html")
 
 

@@ -51,7 +51,8 @@ def work():
     import remora as rm
     global robot
     robot = globals().get("robot") or rm.load("servicer")
-    rm.simulate(robot, rm.neutral(robot), np.full(robot.nv, 0.01), 2.0, progress=False)
+    rm.simulate(robot, rm.neutral(robot), np.full(robot.nv, 0.01), 2.0,
+                record=rm.Record(progress=False))
 """,
     "batch of one": """
 def work():
@@ -60,7 +61,8 @@ def work():
     global robot
     robot = globals().get("robot") or rm.load("servicer")
     q, v = rm.neutral(robot)[None], np.full((1, robot.nv), 0.01)
-    rm.simulate_batch(robot, q, v, 2.0, step=0.01, sample=0.1, progress=False)
+    rm.simulate_batch(robot, q, v, 2.0, integrator=rm.Integrator(step=0.01),
+                      record=rm.Record(0.1, progress=False))
 """,
 }
 #: How often a case is called again; others once.

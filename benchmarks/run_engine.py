@@ -43,17 +43,20 @@ q18, v18 = rm.neutral(vt18), 0.3 * rm.random_state(vt18, 1)[1]
 rest = np.r_[np.zeros(6), v[6:]]
 cases = {
     "60 s, limits watched": lambda: rm.simulate(robot, q, v, 60.0),
-    "60 s, limits ignored": lambda: rm.simulate(robot, q, v, 60.0, limits="ignore"),
-    "60 s, a sample every 0.1 s": lambda: rm.simulate(robot, q, v, 60.0, sample=0.1),
+    "60 s, limits ignored": lambda: rm.simulate(robot, q, v, 60.0,
+                                                physics=rm.Physics("ignore")),
+    "60 s, a sample every 0.1 s": lambda: rm.simulate(robot, q, v, 60.0, record=0.1),
     "50 Hz, component": lambda: rm.simulate(system, q, v, 60.0),
-    "50 Hz, component, a sample every 1 s": lambda: rm.simulate(system, q, v, 60.0, sample=1.0),
+    "50 Hz, component, a sample every 1 s": lambda: rm.simulate(system, q, v, 60.0, record=1.0),
     "50 Hz, Python function": lambda: rm.simulate(
         robot, q, v, 60.0, torque=rm.ZeroOrderHold(pd, 0.02)),
     "10 s, Python function at every stage": lambda: rm.simulate(robot, q, v, 10.0, torque=damping),
-    "reduced model, 60 s": lambda: rm.simulate(robot, q, rest, 60.0, model="reduced"),
+    "reduced model, 60 s": lambda: rm.simulate(robot, q, rest, 60.0,
+                                               physics=rm.Physics(model="reduced")),
     "VT18's robot, 70 s": lambda: rm.simulate(vt18, q18, v18, 70.0),
     "batch of one, 60 s": lambda: rm.simulate_batch(
-        robot, q[None], v[None], 60.0, integrator="dop853", progress=False),
+        robot, q[None], v[None], 60.0, integrator="dop853",
+        record=rm.Record(progress=False)),
 }
 found = {}
 for name, case in cases.items():

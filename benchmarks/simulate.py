@@ -147,10 +147,11 @@ class OneRun:
             name: rm.Pulse(a, b, lambda t, a=a: 0.5 * np.sin(t - a)) for name, a, b in PULSES
         }
 
-    def remora(self, integrator: str, **options: Any) -> Any:
+    def remora(self, integrator: str, step: float | None = None) -> Any:
         return rm.simulate(
-            self.robot, self.q, self.v, DURATION, torque=self.pulses, integrator=integrator,
-            rtol=RTOL, atol=ATOL, progress=False, **options,
+            self.robot, self.q, self.v, DURATION, torque=self.pulses,
+            integrator=rm.Integrator(integrator, step, rtol=RTOL, atol=ATOL),
+            record=rm.Record(progress=False),
         )  # fmt: skip
 
     def remora_march(self) -> Any:
@@ -165,10 +166,15 @@ class OneRun:
             return torque
 
         return rm.simulate_batch(
-            self.robot, self.q, self.v, DURATION, step=FINE, breaks=breaks()[1:-1],
-            torque={name: law(a, b) for name, a, b in PULSES}, sample=1.0, threads=1,
-            progress=False,
-        )  # fmt: skip
+            self.robot,
+            self.q,
+            self.v,
+            DURATION,
+            integrator=rm.Integrator(step=FINE, breaks=breaks()[1:-1]),
+            torque={name: law(a, b) for name, a, b in PULSES},
+            record=rm.Record(1.0, progress=False),
+            target=rm.Target(threads=1),
+        )
 
     def scipy(self) -> tuple[Callable[[], Any], Callable[[Any], tuple[Any, Any]]]:
         """Return the run, and what makes Remora's states of its result."""
@@ -347,8 +353,9 @@ def starts(robot: rm.Robot, runs: int) -> tuple[np.ndarray, np.ndarray]:
 def agreement(robot: rm.Robot, q: np.ndarray, v: np.ndarray, console: Console) -> dict[str, float]:
     """Compare with MuJoCo after one second; both have the truncation error of RK4."""
 
-    def end(step: float, **options: Any) -> tuple[Any, Any]:
-        found = rm.simulate_batch(robot, q, v, 1.0, step=step, progress=False, **options)
+    def end(step: float) -> tuple[Any, Any]:
+        quiet, steps = rm.Record(progress=False), rm.Integrator(step=step)
+        found = rm.simulate_batch(robot, q, v, 1.0, integrator=steps, record=quiet)
         return found.q[..., -1, :], found.v[..., -1, :]
 
     here = end(STEP)
@@ -407,7 +414,13 @@ def remora_cases(
                 dtype: str = dtype,
             ) -> Any:  # fmt: skip
                 return rm.simulate_batch(
-                    robot, q, v, seconds, step=STEP, threads=count, dtype=dtype, progress=False
+                    robot,
+                    q,
+                    v,
+                    seconds,
+                    integrator=rm.Integrator(step=STEP),
+                    target=rm.Target(threads=count, dtype=dtype),
+                    record=rm.Record(progress=False),
                 )
 
             try:
@@ -426,7 +439,8 @@ import remora as rm
 robot = rm.load("servicer")
 q, v = rm.neutral(robot), np.zeros(robot.nv)
 start = time.perf_counter()
-rm.simulate_batch(robot, q, v, 0.0, step=0.01, threads=1, progress=False)
+rm.simulate_batch(robot, q, v, 0.0, integrator=rm.Integrator(step=0.01),
+                  target=rm.Target(threads=1), record=rm.Record(progress=False))
 print(time.perf_counter() - start)
 """
 
@@ -484,7 +498,14 @@ def gpu_cases(
     cupy = cupy_with_device()
     steps = math.ceil(duration / STEP - 1e-6)
     q, v = starts(robot, runs)
-    wanted = rm.simulate_batch(robot, q[:COMPARED], v[:COMPARED], 1.0, step=STEP, progress=False)
+    wanted = rm.simulate_batch(
+        robot,
+        q[:COMPARED],
+        v[:COMPARED],
+        1.0,
+        integrator=rm.Integrator(step=STEP),
+        record=rm.Record(progress=False),
+    )
     for dtype in ("float64", "float32"):
         here = [cupy.asarray(x.astype(dtype)) for x in (q, v)]
 
@@ -493,7 +514,13 @@ def gpu_cases(
         ) -> Any:
             a, b = (x[:runs] for x in here)
             found = rm.simulate_batch(
-                robot, a, b, seconds, step=STEP, dtype=dtype, target="cuda", progress=False
+                robot,
+                a,
+                b,
+                seconds,
+                integrator=rm.Integrator(step=STEP),
+                target=rm.Target("cuda", dtype=dtype),
+                record=rm.Record(progress=False),
             )
             cupy.cuda.get_current_stream().synchronize()
             return found
@@ -578,7 +605,12 @@ def mjx_cases(
         end_q = peer.layout.q_from(ends[0])
         end = (end_q, peer.layout.v_from(end_q, ends[1]))
         wanted = rm.simulate_batch(
-            robot, q[:COMPARED], v[:COMPARED], 1.0, step=STEP, progress=False
+            robot,
+            q[:COMPARED],
+            v[:COMPARED],
+            1.0,
+            integrator=rm.Integrator(step=STEP),
+            record=rm.Record(progress=False),
         )
         off = distance(robot, end, (wanted.q[:, -1], wanted.v[:, -1]))
         spent = time.perf_counter() - start

@@ -41,7 +41,14 @@ def long_run(folder: Path) -> Path:
     q, v = rm.neutral(robot), np.zeros(robot.nv)
     v[6:] = 0.02
     place = folder / "long"
-    rm.simulate(robot, q, v, 600.0, sample=0.01, out=place, limits="ignore", progress=False)
+    rm.simulate(
+        robot,
+        q,
+        v,
+        600.0,
+        record=rm.Record(0.01, folder=place, progress=False),
+        physics=rm.Physics(limits="ignore"),
+    )
     return place
 
 
@@ -61,7 +68,14 @@ def swinging(bodies: int) -> rm.Recording:
     robot = chain(bodies - 1)
     rng = np.random.default_rng(1)
     q, v = rm.neutral(robot), np.concatenate([np.zeros(6), 0.2 * rng.normal(size=bodies - 1)])
-    return rm.simulate(robot, q, v, 20.0, sample=1.0 / 60.0, rtol=1e-6, atol=1e-8, progress=False)
+    return rm.simulate(
+        robot,
+        q,
+        v,
+        20.0,
+        record=rm.Record(1.0 / 60.0, progress=False),
+        integrator=rm.Integrator(rtol=1e-6, atol=1e-8),
+    )
 
 
 def redraws(page: rm.view, count: int = 300) -> float:

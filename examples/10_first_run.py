@@ -34,10 +34,16 @@ def at_rest(t: float, q: np.ndarray, v: np.ndarray) -> float:
 with tempfile.TemporaryDirectory() as folder:
     place = Path(folder) / "run.zarr"
     rm.simulate(
-        robot, start, np.zeros(robot.nv), 60.0, torque=rm.ZeroOrderHold(law, 0.02), saturate=True,
+        robot,
+        start,
+        np.zeros(robot.nv),
+        60.0,
+        torque=rm.ZeroOrderHold(law, 0.02),
+        physics=rm.Physics(saturate=True),
         events=[rm.Event(at_rest, "the arm is at rest", direction=-1)],
-        integrator="dopri5", rtol=1e-12, atol=1e-14, sample=0.1, step_to_samples=True, out=place,
-    )  # fmt: skip
+        integrator=rm.Integrator("dopri5", rtol=1e-12, atol=1e-14, step_to_samples=True),
+        record=rm.Record(0.1, folder=place),
+    )
     run = rm.open_run(place)
     kept = run.conservation()
     written = sorted(path.name for path in place.iterdir())

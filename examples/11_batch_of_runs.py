@@ -32,10 +32,17 @@ strength = rng.normal(1.0, 0.03, RUNS)  # N m
 
 began = time.perf_counter()
 batch = rm.simulate_batch(
-    robot, start, rest, DURATION, step=STEP, breaks=[3.0], sample=1.0,
-    torque={"shoulder_pitch": pushed}, inputs={"strength": strength},
-    parameters={"bus.mass": bus, "flange.mass": payload},
-)  # fmt: skip
+    robot,
+    start,
+    rest,
+    DURATION,
+    integrator=rm.Integrator(step=STEP, breaks=[3.0]),
+    record=1.0,
+    torque={"shoulder_pitch": pushed},
+    runs=rm.Runs(
+        inputs={"strength": strength}, parameters={"bus.mass": bus, "flange.mass": payload}
+    ),
+)
 seconds = time.perf_counter() - began
 print(batch)
 steps = RUNS * round(DURATION / STEP)
@@ -60,11 +67,24 @@ print(f"\nmomentum below 1e-9 in all runs: {np.abs(momentum).max() < 1e-9}")
 k = 123
 one = robot.replace_body("bus", mass=bus[k]).replace_body("flange", mass=payload[k])
 torque = rm.Profile([0, 3, DURATION], strength[k] * np.array([1, -1, -1]), kind="hold")
-run = rm.simulate(one, start, rest, DURATION, torque={"shoulder_pitch": torque}, rtol=1e-12)
+run = rm.simulate(
+    one,
+    start,
+    rest,
+    DURATION,
+    torque={"shoulder_pitch": torque},
+    integrator=rm.Integrator(rtol=1e-12),
+)
 off = np.abs(rm.difference(one, run.q[-1], batch.q[k, -1])).max()
 print(f"run {k} agrees with rm.simulate to better than 1e-8: {off < 1e-8}")
 alone = rm.simulate_batch(
-    one, start, rest, DURATION, step=STEP, breaks=[3.0], sample=1.0,
-    torque={"shoulder_pitch": pushed}, inputs={"strength": strength[k : k + 1]},
-)  # fmt: skip
+    one,
+    start,
+    rest,
+    DURATION,
+    integrator=rm.Integrator(step=STEP, breaks=[3.0]),
+    record=1.0,
+    torque={"shoulder_pitch": pushed},
+    runs=rm.Runs(inputs={"strength": strength[k : k + 1]}),
+)
 print(f"alone it is the same to rounding: {np.abs(alone.q[0] - batch.q[k]).max() < 1e-12}")

@@ -18,7 +18,7 @@ twin = rm.equivalent_manipulator(robot)
 STEP, END = 0.1, 50.0
 SWING = {"J1": 0.002, "J2": 0.3, "J3": 0.15}  # N m, times sin(t/2); the base is not actuated
 SPINS = (3e-3, 1e-3, 1e-4)  # rad/s about the base's z
-RK4 = {"integrator": "rk4", "step": STEP, "sample": STEP, "limits": "ignore"}
+RK4 = rm.Integrator("rk4", step=STEP)
 angles = rm.compile(euler_acceleration, robot, shapes={"chi": (9,), "chidot": (9,)})
 
 
@@ -47,13 +47,17 @@ def main(folder: Path | None) -> None:
         q[8:] = np.radians([0, 30, -60])
         equivalent = rm.equivalent_state(robot, q, v)
         torque = {j: lambda t, q, v, a=a: a * np.sin(0.5 * t) for j, a in SWING.items()}
-        asked = {"torque": torque, "duration": END}
-        exact = rm.simulate(robot, q, v, **asked, **RK4 | {"integrator": "dop853", "rtol": 1e-12})
+        asked = {"duration": END, "torque": torque, "record": STEP}
+        exactly = rm.Integrator(rtol=1e-12)
+        plain, reduced = rm.Physics("ignore"), rm.Physics("ignore", model="reduced")
+        lagrangian = rm.Physics("ignore", formulation="lagrangian")
+        exact = rm.simulate(robot, q, v, **asked, integrator=exactly, physics=plain)
+        asked["integrator"] = RK4
         chi, chidot = by_euler_angles(q, v)
         made = {
-            "Lagrangian": rm.simulate(robot, q, v, formulation="lagrangian", **asked, **RK4).q,
-            "reduced": rm.simulate(robot, q, v, model="reduced", **asked, **RK4).q,
-            "equivalent manipulator": rm.simulate(twin, *equivalent, **asked, **RK4).q,
+            "Lagrangian": rm.simulate(robot, q, v, **asked, physics=lagrangian).q,
+            "reduced": rm.simulate(robot, q, v, **asked, physics=reduced).q,
+            "equivalent manipulator": rm.simulate(twin, *equivalent, **asked, physics=plain).q,
             "Euler angles": chi,
         }
         errors = {name: np.abs(x[:, -3:] - exact.q[:, -3:]).max(axis=1) for name, x in made.items()}

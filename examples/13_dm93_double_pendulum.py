@@ -80,7 +80,13 @@ robot = (
     .joint("C", "revolute", "link 1", "link 2", axis=(0, 0, 1), xyz=(L, 0, 0))
     .build(base=None)
 )
-run = rm.simulate(robot, *START, 10.0, sample=times, rtol=1e-12, atol=1e-12, step_to_samples=True)
+run = rm.simulate(
+    robot,
+    *START,
+    10.0,
+    record=times,
+    integrator=rm.Integrator(rtol=1e-12, atol=1e-12, step_to_samples=True),
+)
 apart = np.abs(run.q[np.searchsorted(run.t, times)].T - theta).max()
 print(f"recursive algorithm: the same angles to 1e-8: {apart < 1e-8}")
 pin = np.array([-solution(q, dq)[1][1] / 4 * p for q, dq, p in zip(Q.T, rate.T, d.T, strict=True)])

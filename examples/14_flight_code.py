@@ -62,7 +62,7 @@ robot = rm.load("servicer")
 system = rm.System(robot, [Elbow(sample_time=PERIOD)], connect={"elbow.goal": -1.0})
 print(system)
 start, rest = rm.neutral(robot), np.zeros(robot.nv)
-run = rm.simulate(system, start, rest, 20.0, sample=PERIOD / 2, limits="ignore")
+run = rm.simulate(system, start, rest, 20.0, record=PERIOD / 2, physics=rm.Physics(limits="ignore"))
 q, v = run.q[:-1:2], run.v[:-1:2]  # at the ticks
 torque = run.signals["elbow.torque"][1::2]  # between the ticks, held
 place = robot.joints["elbow_pitch"].q.start

@@ -34,11 +34,11 @@ v[6:] = 0.03, -0.02, 0.05, -0.1, 0.03, 0.0  # the target tumbles and drifts towa
 def rigid() -> rm.Recording:
     """Return the run with a rigid capture, held for 20 s, and a release at 0.1 m/s."""
     events = rm.capture_events(robot, *ENDS, **REACH)
-    return rm.simulate(robot, q, v, rtol=1e-12, sample=0.1, step_to_samples=True, phases=[
+    return rm.simulate(robot, q, v, [
         rm.Phase(20.0, events=events, name="approach"),
         rm.Phase(20.0, activate="grasp", latch=True, after_event=True, name="stack"),
         rm.Phase(5.0, release="grasp", separation={"grasp": (0.1, 0, 0)}, name="release"),
-    ])  # fmt: skip
+    ], integrator=rm.Integrator(rtol=1e-12, step_to_samples=True), record=0.1)  # fmt: skip
 
 
 def compliant(until: float) -> rm.Batch:
@@ -49,9 +49,14 @@ def compliant(until: float) -> rm.Batch:
     springs = {"damping": damping, "rotational_damping": 0.4 * damping}
     numbers = {"stiffness": STIFFNESS, "rotational_stiffness": STIFFNESS, **springs}
     return rm.simulate_batch(
-        rm.System(robot, [grip]), q, v, until, integrator="dopri5", rtol=1e-9, atol=1e-11,
-        parameters={f"grip.{key}": x for key, x in numbers.items()}, sample=0.002,
-    )  # fmt: skip
+        rm.System(robot, [grip]),
+        q,
+        v,
+        until,
+        integrator=rm.Integrator("dopri5", rtol=1e-9, atol=1e-11),
+        runs=rm.Runs(parameters={f"grip.{key}": x for key, x in numbers.items()}),
+        record=0.002,
+    )
 
 
 def main(folder: Path | None) -> None:

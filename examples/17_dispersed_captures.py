@@ -36,7 +36,7 @@ def captures(robot: rm.Robot) -> rm.Batch:
         rm.Phase(20.0, events=events, name="approach"),
         rm.Phase(10.0, activate="grasp", latch=True, after_event=True, name="stack"),
     ]
-    return rm.simulate_batch(robot, q, v, phases=phases, step=0.02, sample=1.0)
+    return rm.simulate_batch(robot, q, v, phases, integrator=rm.Integrator(step=0.02), record=1.0)
 
 
 def main(folder: Path | None) -> None:

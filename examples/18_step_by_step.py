@@ -16,7 +16,7 @@ robot = rm.load("servicer")
 joint = robot.joints["shoulder_pitch"]
 goal = np.radians(60.0)
 q = rm.configuration(robot, {"shoulder_pitch": np.radians(30.0), "elbow_pitch": np.radians(-60.0)})
-sim = rm.Simulation(robot, q, np.zeros(robot.nv), duration=20.0, sample=0.25)
+sim = rm.Simulation(robot, q, np.zeros(robot.nv), duration=20.0, record=0.25)
 
 
 def cost(sim):

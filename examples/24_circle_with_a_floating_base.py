@@ -27,7 +27,7 @@ servo = rm.JointRateServo(gain=50.0, sample_time=0.01)
 for base in ("floating", "fixed"):
     law = rm.ResolvedRate("tool", base=base, gain=5.0, damping=1e-3, sample_time=0.01)
     system = rm.System(robot, [circle, law, servo])
-    run = rm.simulate(system, q, v, 22.0, integrator="rk4", step=0.01, sample=0.1)
+    run = rm.simulate(system, q, v, 22.0, integrator=rm.Integrator("rk4", step=0.01), record=0.1)
     error = run.signals["resolved_rate.error"]
     off = 1e3 * np.linalg.norm(error[:, 3:], axis=1).max()
     turned = np.degrees(2 * np.arccos(np.clip(np.abs(run.q[:, 0]), 0, 1)).max())

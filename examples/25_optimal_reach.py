@@ -81,14 +81,14 @@ def main() -> tuple[rm.Recording, rm.Recording, np.ndarray]:
     q0[8:] = START
     target = tool_position(robot, q0) + np.array([-0.35, 0.55, 0.0])
     plan = rm.plan_reach(robot, q0, "tool", target, DURATION, path="joints", steps=PIECES)
-    straight = rm.simulate(robot, q0, rest, DURATION, prescribed=plan.motions, sample=0.05)
+    straight = rm.simulate(robot, q0, rest, DURATION, prescribed=plan.motions, record=0.05)
     turned = 2.0 * np.arctan2(plan.q[:, 3], plan.q[:, 0])
     base = np.column_stack([pose.translation(plan.q[:, :8])[:, :2], turned])
     guess = np.column_stack([base, plan.q[:, 8:], np.zeros((PIECES + 1, 3)), plan.v[:, 6:]])
     tau = optimized(rm.load("spart17_planar_3", base="planar"), target[:2], guess)
     tau = np.column_stack([np.zeros((PIECES + 1, 6)), np.vstack([tau, tau[-1]])])
     held = rm.Profile(H * np.arange(PIECES + 1), tau, "hold")
-    best = rm.simulate(robot, q0, rest, DURATION, torque=held, sample=0.05)
+    best = rm.simulate(robot, q0, rest, DURATION, torque=held, record=0.05)
     told("straight joints", straight, target)
     told("optimized", best, target)
     return straight, best, target

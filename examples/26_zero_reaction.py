@@ -11,7 +11,11 @@ import remora as rm
 from remora.algebra import pose
 
 TICK = {"sample_time": 0.01}
-STEPS = {"integrator": "rk4", "step": 0.01, "sample": 0.2, "limits": "ignore"}
+STEPS = {
+    "integrator": rm.Integrator("rk4", step=0.01),
+    "physics": rm.Physics(limits="ignore"),
+    "record": 0.2,
+}
 
 
 def reference(robot: rm.Robot, q: np.ndarray, frame: str, away: tuple[float, ...], s: float):

@@ -30,7 +30,9 @@ def turned(robot: rm.Robot, error: str) -> float:
     q[:4] = quaternion.from_axis_angle(np.array([0, 0, 1.0]), np.radians(200.0))
     law = rm.BasePoseTracking(0.04, 0.4, error=error, sample_time=0.05)
     system = rm.System(robot, [law])
-    run = rm.simulate(system, q, np.zeros(robot.nv), 60.0, integrator="rk4", step=0.05, sample=0.2)
+    run = rm.simulate(
+        system, q, np.zeros(robot.nv), 60.0, integrator=rm.Integrator("rk4", step=0.05), record=0.2
+    )
     angle = np.unwrap(2.0 * np.arctan2(run.q[:, 3], run.q[:, 0]))
     return float(np.degrees(abs(angle[-1] - angle[0])))
 
@@ -53,7 +55,12 @@ def filled(robot: rm.Robot, unload: str) -> tuple[float, float, float]:
             connect["reaction_wheels.external"] = "thruster_set.exerted"
     system = rm.System(robot, parts, connect)
     run = rm.simulate(
-        system, rm.neutral(robot), np.zeros(robot.nv), 300.0, integrator="rk4", step=0.1, sample=1.0
+        system,
+        rm.neutral(robot),
+        np.zeros(robot.nv),
+        300.0,
+        integrator=rm.Integrator("rk4", step=0.1),
+        record=1.0,
     )
     angle = np.degrees(2.0 * np.linalg.norm(run.q[:, 1:4], axis=1).max())
     impulse = run.signals["thruster_set.thrust"].sum() if unload == "thrusters" else 0.0

@@ -22,7 +22,7 @@ def main() -> None:
     goal = pose.from_xyz_rpy(pose.translation(start) + np.array([0.1, -0.15, 0.0]), [0, 0, 0])
 
     plan = rm.plan_reach(robot, q0, "tool", goal, 10.0)
-    reach = rm.simulate(robot, q0, np.zeros(robot.nv), 10.0, prescribed=plan.motions, sample=0.1)
+    reach = rm.simulate(robot, q0, np.zeros(robot.nv), 10.0, prescribed=plan.motions, record=0.1)
     tool = rm.frame_pose(robot, reach.q[-1], "tool")
     off = np.linalg.norm(pose.translation(tool) - pose.translation(goal))
     turned = np.degrees(2.0 * np.linalg.norm(reach.q[-1, 1:4]))
@@ -39,7 +39,9 @@ def main() -> None:
         ],
     )
     rest = np.zeros(robot.nv)
-    push = rm.simulate(system, reach.q[-1], rest, 7.0, integrator="rk4", step=0.002, sample=0.002)
+    push = rm.simulate(
+        system, reach.q[-1], rest, 7.0, integrator=rm.Integrator("rk4", step=0.002), record=0.002
+    )
     force = -push.signals["wall.force"][:, 0]
     impulse = float(np.sum(0.5 * (force[1:] + force[:-1]) * np.diff(push.t)))
     momentum = -push.momentum[-1, 0]

@@ -24,7 +24,7 @@ turns = np.radians([45, 20, 0, -50, 0, 25, 0])
 moves = {
     name: rm.Motion.between(0, 20, q[8 + k], q[8 + k] + turns[k]) for k, name in enumerate(arm)
 }
-run = rm.simulate(robot, q, np.zeros(robot.nv), 20.0, prescribed=moves, sample=0.1)
+run = rm.simulate(robot, q, np.zeros(robot.nv), 20.0, prescribed=moves, record=0.1)
 budget = rm.disturbance_budget(robot, run.t, run.q, run.v)
 print("rotation of the bus by joint, degrees (x, y, z):")
 for name, turn in zip(budget.names, np.degrees(budget.rotation), strict=True):

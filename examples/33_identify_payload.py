@@ -20,7 +20,7 @@ moves = {
     name: rm.Motion.between(0, 30, q[8 + k], q[8 + k] + turns[k])
     for k, name in enumerate(robot.joints.names[1:])
 }
-run = rm.simulate(loaded, q, np.zeros(robot.nv), 30.0, prescribed=moves, sample=0.1)
+run = rm.simulate(loaded, q, np.zeros(robot.nv), 30.0, prescribed=moves, record=0.1)
 
 exact = rm.identify_payload(empty, run.q, run.v, "flange")
 print(f"without noise: {exact.mass:.6f} kg, to 1e-6: {abs(exact.mass - mass) < 1e-6}")

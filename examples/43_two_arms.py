@@ -54,8 +54,15 @@ def main(folder: Path | None) -> None:
     for name, move in MOVE.items():
         at = q[robot.joints[f"servicer/{name}"].q]
         motions[f"servicer/{name}"] = rm.Motion.between(0.0, DURATION, at, at + move)
-    run = rm.simulate(robot, q, v, DURATION, prescribed=motions, rtol=1e-12, sample=0.1,
-                      step_to_samples=True)  # fmt: skip
+    run = rm.simulate(
+        robot,
+        q,
+        v,
+        DURATION,
+        prescribed=motions,
+        integrator=rm.Integrator(rtol=1e-12, step_to_samples=True),
+        record=0.1,
+    )
     kept = run.conservation()
     turns = np.degrees(rm.difference(robot, run.q[0], run.q[-1]))
     turn = turns[2], turns[robot.joints["work/base"].v.start + 2]

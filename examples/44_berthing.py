@@ -49,12 +49,12 @@ def main(folder: Path | None) -> None:
     def moved(start: float, stop: float, a, b) -> dict[str, rm.Motion]:
         return {n: rm.Motion.between(start, stop, *x) for n, *x in zip(names, a, b, strict=True)}
 
-    run = rm.simulate(robot, q, v, rtol=1e-12, sample=0.25, step_to_samples=True, phases=[
+    run = rm.simulate(robot, q, v, [
         rm.Phase(MOVED, prescribed=moved(0.0, MOVED, q[places], there), name="move"),
         rm.Phase(SETTLED - MOVED, activate="latch", latch=True, name="latch"),
         rm.Phase(END - SETTLED, release="grapple", impulse=True, name="retreat",
                  prescribed=moved(SETTLED, END, there, there + AWAY)),
-    ])  # fmt: skip
+    ], integrator=rm.Integrator(rtol=1e-12, step_to_samples=True), record=0.25)  # fmt: skip
     for s in run.switches:
         print(f"{s.t:g} s  on {', '.join(s.activated) or '-'}, off {', '.join(s.released) or '-'}; "
               f"energy lost below 1e-12 J: {abs(s.energy_loss) < 1e-12}")  # fmt: skip

@@ -14,7 +14,7 @@ import remora as rm
 robot = rm.load("vt18_satellite")
 q = rm.configuration(robot, {"J2": np.radians(30.0), "J3": np.radians(-60.0)}, xyz=(0, 0, 2))
 v = rm.velocity(robot, {"J1": 0.2})
-run = rm.simulate(robot, q, v, 5.0, torque={"J3": rm.Pulse(1.0, 2.0, 0.5)}, sample=0.5)
+run = rm.simulate(robot, q, v, 5.0, torque={"J3": rm.Pulse(1.0, 2.0, 0.5)}, record=0.5)
 
 folder = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(tempfile.mkdtemp())
 run.to_csv(folder / "run.csv", "q", "tau", "positions.end_effector", "euler_angles.body_1")

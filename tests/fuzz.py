@@ -33,6 +33,7 @@ import numpy as np
 from scipy.integrate import solve_ivp
 
 import remora as rm
+from plain_settings import grouped
 from remora.campaigns import targets
 from remora.campaigns.blocks import replay, run_block
 from remora.campaigns.dispersions import Dispersion, Dispersions
@@ -463,9 +464,18 @@ def alone(case, study, k):
     _, inputs = study.inputs(k, k + 1)
     system = rm.System(case.make_robot(numbers), case.make_parts(numbers), case.connect)
     return rm.simulate(
-        system, inputs.q[0], inputs.v[0], phases=case.phases, seed=case.seed, run=k,
-        step_to_samples=True, progress=False, **case.options,
-    )  # fmt: skip
+        system,
+        inputs.q[0],
+        inputs.v[0],
+        **grouped(
+            phases=case.phases,
+            seed=case.seed,
+            run=k,
+            step_to_samples=True,
+            progress=False,
+            **case.options,
+        ),
+    )
 
 
 def cut(case, study, run, k):
@@ -474,9 +484,11 @@ def cut(case, study, run, k):
     _, inputs = study.inputs(k, k + 1)
     system = rm.System(case.make_robot(numbers), case.make_parts(numbers), case.connect)
     sim = rm.Simulation(
-        system, inputs.q[0], inputs.v[0], phases=case.phases, seed=case.seed, run=k,
-        step_to_samples=True, **case.options,
-    )  # fmt: skip
+        system,
+        inputs.q[0],
+        inputs.v[0],
+        **grouped(phases=case.phases, seed=case.seed, run=k, step_to_samples=True, **case.options),
+    )
     rng = np.random.default_rng(case.seed)
     for t in np.sort(rng.uniform(0.0, run.t[-1], 9)):
         sim.advance(float(t))
@@ -542,9 +554,20 @@ def differences(seed):
 
     _, inputs = study.inputs(0, RUNS)
     batch = rm.simulate_batch(
-        case.system, inputs.q, inputs.v, phases=case.phases, parameters=inputs.parameters or None,
-        seed=case.seed, max_events=2000, failures="keep", progress=False, **case.options,
-    )  # fmt: skip
+        case.system,
+        inputs.q,
+        inputs.v,
+        **grouped(
+            True,
+            phases=case.phases,
+            parameters=inputs.parameters or None,
+            seed=case.seed,
+            max_events=2000,
+            failures="keep",
+            progress=False,
+            **case.options,
+        ),
+    )
     block = run_block(study, 0, RUNS)
     for k in range(RUNS):
         run, again = alone(case, study, k), replay(study, k)

@@ -28,6 +28,7 @@ import numpy as np
 
 import captures
 import remora as rm
+from plain_settings import grouped
 from remora.campaigns.blocks import run_block
 
 FOLDER = Path(__file__).with_name("reference")
@@ -104,7 +105,7 @@ def scenario(name):
         own = rm.load_scenario(name)
         options = {**own.options, "sample": own.options["sample"] or 1.0, **changed}
         system = own.robot if own.system is None else own.system
-        return recorded(rm.simulate(system, own.q, own.v, phases=own.phases, **options))
+        return recorded(rm.simulate(system, own.q, own.v, **grouped(phases=own.phases, **options)))
 
     return made
 
@@ -242,7 +243,9 @@ def small(integrator, **options):
             **options,
             **changed,
         }
-        return recorded(rm.simulate(rm.System(robot, parts), q, v, phases=phases, **given))
+        return recorded(
+            rm.simulate(rm.System(robot, parts), q, v, **grouped(phases=phases, **given))
+        )
 
     return made
 
@@ -258,7 +261,9 @@ def servicer(peak=40.0, **options):
         given = {"torque": torque, "sample": 0.5, "rtol": 1e-10, "atol": 1e-12}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", rm.SimulationWarning)
-            return recorded(rm.simulate(robot, q, v, 6.0, **{**given, **options, **changed}))
+            return recorded(
+                rm.simulate(robot, q, v, 6.0, **grouped(**{**given, **options, **changed}))
+            )
 
     return made
 
@@ -275,7 +280,7 @@ def blocked():
             rm.Phase(1.0, torque={"elbow_pitch": 1.0}),
         ]
         given = {"rtol": 1e-10, "atol": 1e-12, "sample": 0.25, "limits": "ignore", **changed}
-        return recorded(rm.simulate(robot, q, 0.05 * v, phases=phases, **given))
+        return recorded(rm.simulate(robot, q, 0.05 * v, **grouped(phases=phases, **given)))
 
     return made
 

@@ -32,7 +32,9 @@ def full_disk():
 
 
 def run():
-    return rm.simulate(ROBOT, rm.neutral(ROBOT), np.zeros(ROBOT.nv), 0.1, progress=False)
+    return rm.simulate(
+        ROBOT, rm.neutral(ROBOT), np.zeros(ROBOT.nv), 0.1, record=rm.Record(progress=False)
+    )
 
 
 WRITERS = {

@@ -18,7 +18,7 @@ moves = {
         zip(robot.joints.names[1:], (0.8, -0.6, 0, -1.2, 0, -0.7, 0), strict=True)
     )
 }
-run = rm.simulate(robot, q, np.zeros(robot.nv), 20.0, prescribed=moves, sample=0.1)
+run = rm.simulate(robot, q, np.zeros(robot.nv), 20.0, prescribed=moves, record=0.1)
 found = rm.conditioning(robot, run.q, "tool", "floating", subspace="twist", t=run.t)
 found.plot().savefig("docs/pictures/conditioning.png", dpi=110)
 

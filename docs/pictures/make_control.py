@@ -79,8 +79,16 @@ def two_arms():
                                            joints=joints, **tick)  # fmt: skip
         system = rm.System(robot, [line, law])
         locked = [f"b{i + 1}_joint" for i in range(3)] if joints else []
-        run = rm.simulate(system, q, np.zeros(9), 12.0, integrator="rk4", step=0.01, sample=0.1,
-                          locked=locked, limits="ignore")  # fmt: skip
+        run = rm.simulate(
+            system,
+            q,
+            np.zeros(9),
+            12.0,
+            integrator=rm.Integrator("rk4", step=0.01),
+            record=0.1,
+            locked=locked,
+            physics=rm.Physics(limits="ignore"),
+        )
         off = np.linalg.norm(run.signals["operational_computed_torque.error"][:, 3:], axis=1).max()
         print(f"two arms, {label}: base turned by up to {np.abs(run.q[:, 2]).max():.2e} rad, "
               f"tool off by "
@@ -115,9 +123,8 @@ def unwinding():
             start,
             np.zeros(6),
             40.0,
-            integrator="rk4",
-            step=0.05,
-            sample=0.2,
+            integrator=rm.Integrator("rk4", step=0.05),
+            record=0.2,
         )
         angle = np.degrees(np.unwrap(2 * np.arctan2(run.q[:, 3], run.q[:, 0])))
         left.plot(run.t, angle, label=f"{error}: turns by {abs(angle[-1] - angle[0]):.0f}°")
@@ -131,8 +138,14 @@ def unwinding():
     }
     law = rm.BasePoseTracking(1.0, 2.0, **tick)
     system = rm.System(robot, [line, law], connect)
-    run = rm.simulate(system, dual_quaternion.identity(), np.zeros(6), 65.0,
-                      integrator="rk4", step=0.05, sample=0.2)  # fmt: skip
+    run = rm.simulate(
+        system,
+        dual_quaternion.identity(),
+        np.zeros(6),
+        65.0,
+        integrator=rm.Integrator("rk4", step=0.05),
+        record=0.2,
+    )
     angle = np.degrees(np.unwrap(2 * np.arctan2(run.q[:, 3], run.q[:, 0])))
     error = np.degrees(np.linalg.norm(run.signals["base_pose_tracking.error"][:, :3], axis=1))
     print(f"through {angle[-1]:.1f} deg: error at most {error.max():.3f} deg")
@@ -159,9 +172,15 @@ def wall():
         law = rm.Impedance("tool", [20.0] * 3 + [200.0] * 3, [4.0] * 3 + [80.0] * 3, rows="plane",
                            base=base, **tick)  # fmt: skip
         block = rm.Wall("tool", surface, (-1, 0, 0), 5e3, 50.0)
-        run = rm.simulate(rm.System(robot, [line, law, block]), q[-robot.nq :],
-                          np.zeros(robot.nv), 10.0 if base == "fixed" else 7.0,
-                          integrator="rk4", step=0.002, sample=0.02, limits="ignore")  # fmt: skip
+        run = rm.simulate(
+            rm.System(robot, [line, law, block]),
+            q[-robot.nq :],
+            np.zeros(robot.nv),
+            10.0 if base == "fixed" else 7.0,
+            integrator=rm.Integrator("rk4", step=0.002),
+            record=0.02,
+            physics=rm.Physics(limits="ignore"),
+        )
         force = -run.signals["wall.force"][:, 0]
         place = np.array([pose.translation(rm.frame_pose(robot, s, "tool"))[0] for s in run.q])
         wanted = 2 * run.signals["pose_reference.pose"][:, 5]
@@ -228,9 +247,8 @@ def wheels():
             rm.neutral(robot),
             np.zeros(robot.nv),
             300.0,
-            integrator="rk4",
-            step=0.1,
-            sample=1.0,
+            integrator=rm.Integrator("rk4", step=0.1),
+            record=1.0,
         )
         turned = np.degrees(2 * np.linalg.norm(run.q[:, 1:4], axis=1))
         speeds = run.signals["reaction_wheels.speed"]
@@ -288,13 +306,24 @@ def reaches():
     parameters |= {f"{i}.mass": rng.normal(10.0, 0.5, runs) for i in (1, 2, 3)}
     parameters["encoders.spread"] = rng.uniform(1e-4, 2e-3, runs)
     batch = rm.simulate_batch(
-        system, q, np.zeros(6), 10.0, step=0.02, parameters=parameters, seed=3
+        system,
+        q,
+        np.zeros(6),
+        10.0,
+        integrator=rm.Integrator(step=0.02),
+        runs=rm.Runs(parameters=parameters, seed=3),
     )
     end = batch.q[:, -1]
     tool = np.array([pose.translation(rm.frame_pose(robot, x, "tool"))[:2] for x in (q, end[0])])
     places = pose.translation(rm.frame_pose(robot, end, "tool"))[:, :2]
-    exact = rm.simulate(system.with_parameters({"encoders.spread": 0.0}), q, np.zeros(6), 10.0,
-                        integrator="rk4", step=0.02, sample=10.0)  # fmt: skip
+    exact = rm.simulate(
+        system.with_parameters({"encoders.spread": 0.0}),
+        q,
+        np.zeros(6),
+        10.0,
+        integrator=rm.Integrator("rk4", step=0.02),
+        record=10.0,
+    )
     aim = pose.translation(rm.frame_pose(robot, exact.q[-1], "tool"))[:2]
     off = 1e3 * np.linalg.norm(places - aim, axis=1)
     print(f"{runs} reaches: tool off by {np.median(off):.2f} mm in the median, "
@@ -324,7 +353,9 @@ def circle():
     for base in ("floating", "fixed"):
         law = rm.ResolvedRate("tool", base=base, gain=5.0, damping=1e-3, **tick)
         system = rm.System(robot, [turn, law, rm.JointRateServo(gain=50.0, **tick)])
-        run = rm.simulate(system, q, v, 22.0, integrator="rk4", step=0.01, sample=0.1)
+        run = rm.simulate(
+            system, q, v, 22.0, integrator=rm.Integrator("rk4", step=0.01), record=0.1
+        )
         off = 1e3 * np.linalg.norm(run.signals["resolved_rate.error"][:, 3:], axis=1)
         left.semilogy(run.t, off + 1e-6, label=f"Jacobian of a {base} base")
         print(f"circle, {base}: off by {off.max():.3f} mm")
@@ -337,7 +368,12 @@ def circle():
             "tool", 4.0, 4.0, rows="position", base_rows=held, sample_time=0.005
         )
         run = rm.simulate(
-            rm.System(robot, [line, law]), q, v, 20.0, integrator="rk4", step=0.005, sample=0.1
+            rm.System(robot, [line, law]),
+            q,
+            v,
+            20.0,
+            integrator=rm.Integrator("rk4", step=0.005),
+            record=0.1,
         )
         turned = 2 * np.linalg.norm(run.q[:, 1:4], axis=1)
         right.semilogy(run.t[1:], turned[1:] + 1e-18, label=label)
@@ -362,8 +398,15 @@ def pointing(length, seconds, method="least_squares", **options):
     law = rm.DesiredReaction("tool", rows="plane", base_rows=("wz",), gain=2.0, base_gain=2.0,
                              point="x", method=method, **options, **tick)  # fmt: skip
     system = rm.System(robot, [line, law, rm.JointRateServo(gain=20.0, **tick)])
-    return rm.simulate(system, q, np.zeros(7), 2 * seconds + 2.0, integrator="rk4", step=0.02,
-                       sample=0.1, limits="ignore")  # fmt: skip
+    return rm.simulate(
+        system,
+        q,
+        np.zeros(7),
+        2 * seconds + 2.0,
+        integrator=rm.Integrator("rk4", step=0.02),
+        record=0.1,
+        physics=rm.Physics(limits="ignore"),
+    )
 
 
 def measures(run):

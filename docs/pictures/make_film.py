@@ -32,7 +32,7 @@ def reached() -> rm.Recording:
         for name, a, b in zip(names, FOLDED, OPEN, strict=True)
     }
     unfold = rm.Phase(UNFOLDING, prescribed=motions, name="unfold")
-    opened = rm.simulate(robot, q, rest, phases=[unfold], rtol=1e-12, atol=1e-13)
+    opened = rm.simulate(robot, q, rest, [unfold], integrator=rm.Integrator(rtol=1e-12, atol=1e-13))
     start = opened.frame_pose("tool")[-1]
     target = pose.from_parts(pose.rotation(start), pose.translation(start) + AHEAD)
     robot = robot.replace(frames=[*robot.frames, rm.Frame("target", -1, target)])
@@ -40,9 +40,13 @@ def reached() -> rm.Recording:
     reach = rm.Phase(REACHING, prescribed=plan.motions, own_clock=True, name="reach")
     hold = rm.Phase(HOLDING, locked=names, name="hold", impulse=True)
     return rm.simulate(
-        robot, q, rest, phases=[unfold, reach, hold], rtol=1e-12, atol=1e-13, sample=0.05,
-        step_to_samples=True,
-    )  # fmt: skip
+        robot,
+        q,
+        rest,
+        [unfold, reach, hold],
+        integrator=rm.Integrator(rtol=1e-12, atol=1e-13, step_to_samples=True),
+        record=0.05,
+    )
 
 
 run = reached()

@@ -37,14 +37,17 @@ def simulated() -> rm.Recording:
         return float(np.abs(q[8:] - goal).max()) - np.radians(1.0)
 
     return rm.simulate(
-        robot, start, np.zeros(robot.nv), sample=0.05, rtol=1e-12, atol=1e-14, step_to_samples=True,
-        integrator="dopri5",
-        phases=[
+        robot,
+        start,
+        np.zeros(robot.nv),
+        [
             rm.Phase(20.0, torque=rm.ZeroOrderHold(law, 0.02), name="unfold"),
             rm.Phase(10.0, locked=robot.joints.names[1:], impulse=True, name="hold"),
         ],
+        record=0.05,
+        integrator=rm.Integrator("dopri5", rtol=1e-12, atol=1e-14, step_to_samples=True),
         events=[rm.Event(near, "within 1°", action="record", direction=-1)],
-    )  # fmt: skip
+    )
 
 
 def main() -> None:

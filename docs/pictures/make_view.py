@@ -42,7 +42,7 @@ def unfolding() -> rm.Recording:
         for k, joint in enumerate(robot.joints[1:])
     }
     return rm.simulate(
-        robot, q, np.zeros(robot.nv), 20.0, prescribed=moves, sample=0.05, progress=False
+        robot, q, np.zeros(robot.nv), 20.0, prescribed=moves, record=rm.Record(0.05, progress=False)
     )
 
 

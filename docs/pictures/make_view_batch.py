@@ -31,10 +31,16 @@ q = rm.neutral(robot)
 q[8:] = np.radians([60, 0, 0, 40, 0, 30, 0])
 payload = np.array([1.0, 10.0, 20.0, 30.0, 40.0])  # kg
 batch = rm.simulate_batch(
-    robot, q, np.zeros(robot.nv), 12.0, step=0.02, sample=0.1, parameters={"flange.mass": payload},
+    robot,
+    q,
+    np.zeros(robot.nv),
+    12.0,
+    integrator=rm.Integrator(step=0.02),
+    record=0.1,
+    runs=rm.Runs(parameters={"flange.mass": payload}),
     torque={"shoulder_pitch": rm.Pulse(0.0, 3.0, 1.2), "elbow_pitch": rm.Pulse(0.0, 3.0, -0.5)},
     locked=("shoulder_roll", "upper_arm_roll", "forearm_roll", "wrist_pitch", "wrist_roll"),
-)  # fmt: skip
+)
 
 with sync_playwright() as playwright:
     browser = playwright.chromium.launch(executable_path=options.browser, args=list(ARGUMENTS))

@@ -84,7 +84,7 @@ def main() -> None:
     rpy, omega = start_of_target(target)
     q, v = rm.neutral(target), np.zeros(target.nv)
     q[:8], v[:3] = pose.from_xyz_rpy(PLACE, np.radians(rpy)), np.radians(omega)
-    tumble = rm.simulate(target, q, v, UNFOLD + KNOTS[-1], sample=STEP)
+    tumble = rm.simulate(target, q, v, UNFOLD + KNOTS[-1], record=STEP)
     q, rest = rm.neutral(robot), np.zeros(robot.nv)
     q[8:] = FOLDED
     unfold = {
@@ -104,7 +104,7 @@ def main() -> None:
             name: through([0.0, *KNOTS], [a, *own])
             for name, a, own in zip(names, q[8:], values.T, strict=True)
         }
-        run = rm.simulate(robot, q, rest, KNOTS[-1], prescribed=splines, sample=0.5)
+        run = rm.simulate(robot, q, rest, KNOTS[-1], prescribed=splines, record=0.5)
         at = [run.q[np.argmin(abs(run.t - t))] for t in KNOTS[:-1]]
         off = [error(fast.frame_pose(x, target="tool"), aim(t)) for x, t in zip(at, KNOTS)]  # noqa: B905
         print(f"off by at most {1e3 * np.abs(off)[:, 3:].max():.2f} mm")

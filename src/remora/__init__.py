@@ -262,6 +262,13 @@ if TYPE_CHECKING:  # carried out one by one, when a name is first used
     from remora.simulation.inputs.phases import Phase
     from remora.simulation.inputs.profiles import Motion, Profile, Pulse
     from remora.simulation.inputs.reach import ReachPlan, plan_reach
+    from remora.simulation.inputs.run_settings import (
+        Integrator,
+        Physics,
+        Record,
+        Runs,
+        Target,
+    )
     from remora.simulation.inputs.signal_source import SignalSource
     from remora.simulation.integrators.table import INTEGRATORS
     from remora.simulation.module_changes import Attach, Detach, Swap
@@ -344,6 +351,7 @@ __all__ = [
     "ImageSpaceSolution",
     "ImageSpaceSystem",
     "Impedance",
+    "Integrator",
     "InterconnectionGraph",
     "Interface",
     "InvalidValue",
@@ -370,6 +378,7 @@ __all__ = [
     "OperationalComputedTorque",
     "PayloadEstimate",
     "Phase",
+    "Physics",
     "PointReading",
     "PoseReference",
     "PositionTask",
@@ -380,11 +389,13 @@ __all__ = [
     "ReachPlan",
     "ReactionNullSpace",
     "ReactionWheels",
+    "Record",
     "Recording",
     "RelativePoseTask",
     "RemoraError",
     "ResolvedRate",
     "Robot",
+    "Runs",
     "Scenario",
     "SensorReading",
     "SensorRecording",
@@ -406,6 +417,7 @@ __all__ = [
     "SubsystemLoads",
     "Swap",
     "System",
+    "Target",
     "TargetError",
     "Task",
     "TaskLimits",

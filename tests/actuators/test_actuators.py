@@ -5,6 +5,7 @@ import pytest
 
 import remora as rm
 from laws_on_small_robots import values
+from plain_settings import grouped
 from sliders import slider
 
 SERVICER = rm.load("servicer")
@@ -17,7 +18,7 @@ def at_rest():
 def test_torque_of_joints_follows_its_command_exponentially():
     drive = rm.FirstOrderActuator(("elbow_pitch", "wrist_roll"), time_constant=0.2, name="drive")
     system = rm.System(SERVICER, [drive], connect={"drive.command": [1.5, -0.5]})
-    run = rm.simulate(system, *at_rest(), 0.6, sample=0.1)
+    run = rm.simulate(system, *at_rest(), 0.6, record=0.1)
     exact = (1.0 - np.exp(-run.t / 0.2))[:, None] * [1.5, -0.5]
     assert np.abs(run.signals["drive.torque"] - exact).max() < 1e-9
     assert np.abs(run.joint("elbow_pitch").torque - exact[:, 0]).max() < 1e-9
@@ -48,9 +49,13 @@ def test_time_constants_differ_in_a_batch():
     system = rm.System(robot, [drive], connect={"drive.command": [1.0]})
     lags = np.array([0.1, 0.5, 2.0])
     batch = rm.simulate_batch(
-        system, rm.neutral(robot), np.zeros(robot.nv), 1.0, step=1e-3,
-        parameters={"drive.time_constant": lags},
-    )  # fmt: skip
+        system,
+        rm.neutral(robot),
+        np.zeros(robot.nv),
+        1.0,
+        integrator=rm.Integrator(step=1e-3),
+        runs=rm.Runs(parameters={"drive.time_constant": lags}),
+    )
     assert np.abs(batch.signals["drive.torque"][:, -1, 0] - (1 - np.exp(-1 / lags))).max() < 1e-8
 
 
@@ -74,13 +79,16 @@ def test_a_burn_changes_momentum_by_its_impulse():
         SERVICER, [burn, rm.Thruster("bus", 2.0, (0, 1, 0))], {"thruster.command": "burn.value"}
     )
     for options in ({"rtol": 1e-11}, {"integrator": "rk4", "step": 0.4}):
-        run = rm.simulate(system, *at_rest(), 4.0, **options)
+        run = rm.simulate(system, *at_rest(), 4.0, **grouped(**options))
         gained = np.linalg.norm(run.momentum[-1, :3])
         # the bus turns slowly, so that the impulse is a little less than 3 N s
         exact = rm.simulate(
-            SERVICER, *at_rest(), 4.0, rtol=1e-12,
-            base_wrench=rm.Pulse(1.0, 2.5, [0.0, 2.0, 0.0, 0.0, 0.0, 0.0]),
-        )  # fmt: skip
+            SERVICER,
+            *at_rest(),
+            4.0,
+            integrator=rm.Integrator(rtol=1e-12),
+            wrenches={"bus": rm.Pulse(1.0, 2.5, [0.0, 2.0, 0.0, 0.0, 0.0, 0.0])},
+        )
         assert abs(gained - np.linalg.norm(exact.momentum[-1, :3])) < 1e-6
         assert 2.9 < gained < 3.0
 
@@ -137,7 +145,7 @@ def test_a_demand_beyond_the_thrust_keeps_its_direction():
 def test_a_couple_of_thrusters_turns_the_bus_without_pushing_it():
     demand = {"thruster_set.torque": [0.0, 0.0, 0.02]}
     system = rm.System(BUS, [rm.ThrusterSet(TWELVE, 0.1)], demand)
-    run = rm.simulate(system, rm.neutral(BUS), np.zeros(10), 5.0, sample=1.0)
+    run = rm.simulate(system, rm.neutral(BUS), np.zeros(10), 5.0, record=1.0)
     assert np.abs(run.momentum[-1] - [0, 0, 0, 0, 0, 0.1]).max() < 1e-12
 
 

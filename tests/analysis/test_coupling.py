@@ -42,7 +42,7 @@ def test_a_budget_adds_up_to_the_motion_of_the_vehicle():
         own = np.array([0.5 * np.sin(t), 0.3 * np.cos(2 * t), -0.2 * np.sin(1.5 * t)])
         return np.concatenate([np.zeros(6), own - 0.3 * v[6:]])
 
-    run = rm.simulate(robot, rm.neutral(robot), np.zeros(robot.nv), 5.0, torque=torque, sample=0.01)
+    run = rm.simulate(robot, rm.neutral(robot), np.zeros(robot.nv), 5.0, torque=torque, record=0.01)
     found = rm.disturbance_budget(robot, run.t, run.q, run.v)
     assert found.names == ("joint_1", "joint_2", "joint_3", "momentum")
     x = rm.poses(robot, run.q)[:, 0]
@@ -55,7 +55,7 @@ def test_a_budget_adds_up_to_the_motion_of_the_vehicle():
     # a run with momentum: the rest is what its own turning adds
     v = np.zeros(robot.nv)
     v[2] = 0.1
-    spun = rm.simulate(robot, rm.neutral(robot), v, 1.0, locked=robot.joints.names[1:], sample=0.01)
+    spun = rm.simulate(robot, rm.neutral(robot), v, 1.0, locked=robot.joints.names[1:], record=0.01)
     turned = rm.disturbance_budget(robot, spun.t, spun.q, spun.v)
     assert_close(turned.rotation[-1, 2], 0.1, 1e-9)
 

@@ -129,8 +129,8 @@ def test_a_recorded_run():
         np.zeros(full.nv),
         6.0,
         torque=torque,
-        sample=0.1,
-        step_to_samples=True,
+        record=0.1,
+        integrator=rm.Integrator(step_to_samples=True),
     )
     found = rm.identify_payload(robot, run.q, run.v, "tool")
     assert_close(found.parameters, TRUE, 1e-8)

@@ -127,14 +127,24 @@ def test_a_condition_of_a_frame_is_that_of_the_robot_that_runs(tmp_path):
         placement = rm.algebra.pose.from_xyz_rpy(np.array([x, 0.0, 0.0]), np.zeros(3))
         longer = longer.replace_joint(joint, placement=placement)
     run = rm.simulate(
-        longer, scenario.q, scenario.v, phases=scenario.phases, limits="ignore", progress=False
+        longer,
+        scenario.q,
+        scenario.v,
+        scenario.phases,
+        physics=rm.Physics(limits="ignore"),
+        record=rm.Record(progress=False),
     )
     tool = rm.algebra.pose.translation(rm.frame_pose(longer, run.q[-1], "tool"))
     assert np.linalg.norm(tool - [1.3, 0.3, 0.0]) == pytest.approx(0.5, abs=1e-9)
     batch = rm.simulate_batch(
-        longer, scenario.q, scenario.v, phases=scenario.phases, integrator="dop853", runs=1,
-        progress=False,
-    )  # fmt: skip
+        longer,
+        scenario.q,
+        scenario.v,
+        scenario.phases,
+        integrator="dop853",
+        runs=1,
+        record=rm.Record(progress=False),
+    )
     assert batch.end[0] == pytest.approx(run.t[-1], abs=1e-9)
 
 
@@ -192,7 +202,13 @@ def test_one_number_of_each_run_needs_no_axis_of_its_own():
     robot = slider(stiffness=1.0)
     runs = [
         rm.simulate_batch(
-            robot, [1.0], [0.0], 1.0, step=0.01, progress=False, parameters={"slide.stiffness": x}
+            robot,
+            [1.0],
+            [0.0],
+            1.0,
+            integrator=rm.Integrator(step=0.01),
+            record=rm.Record(progress=False),
+            runs=rm.Runs(parameters={"slide.stiffness": x}),
         )
         for x in ([1.0, 4.0], [[1.0], [4.0]])
     ]

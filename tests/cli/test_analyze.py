@@ -90,7 +90,9 @@ def test_a_payload_from_a_recorded_run(tmp_path):
     heavy = {"mass": hand.mass + 2.0, "inertia": hand.inertia + np.diag([0.2, 0.3, 0.25])}
     v = 0.3 * np.random.default_rng(0).normal(size=robot.nv)
     loaded = robot.replace_body(hand.name, **heavy)
-    rm.simulate(loaded, rm.neutral(robot), v, 6.0, sample=0.1, out=tmp_path / "run.zarr")
+    rm.simulate(
+        loaded, rm.neutral(robot), v, 6.0, record=rm.Record(0.1, folder=tmp_path / "run.zarr")
+    )
     result = analyzed(
         "spart17_planar_3", "payload", "--run", tmp_path / "run.zarr", "--frame", hand.name,
         "--out", tmp_path, "--quiet",
@@ -131,7 +133,7 @@ def test_wheels_that_saturate_are_noted_and_a_run_is_taken(tmp_path):
     q[:8] = rm.algebra.pose.from_xyz_rpy([0.1, -0.2, 0.3], [0.5, -0.9, 1.3])
     v[robot.joints["shoulder_pitch"].v] = 0.2
     v[robot.joints["wheel_x"].v] = 50.0  # not a demand
-    rm.simulate(robot, q, v, 1.0, sample=0.5).save(tmp_path / "run.zarr")
+    rm.simulate(robot, q, v, 1.0, record=0.5).save(tmp_path / "run.zarr")
     result = analyzed(
         "servicer_wheels", "wheels", "--out", tmp_path, "--run", tmp_path / "run.zarr",
         "--capacity", 0.5,

@@ -63,7 +63,9 @@ def test_fixed_links_are_merged_unless_they_are_kept(asked):
 def saved(tmp_path_factory):
     folder = tmp_path_factory.mktemp("saved") / "run.zarr"
     robot = rm.load("vt18_satellite")
-    run = rm.simulate(robot, rm.neutral(robot), [0.0] * robot.nv, 0.0, progress=False)
+    run = rm.simulate(
+        robot, rm.neutral(robot), [0.0] * robot.nv, 0.0, record=rm.Record(progress=False)
+    )
     run.save(folder)
     return folder
 

@@ -23,7 +23,14 @@ def folder(tmp_path_factory):
     place = tmp_path_factory.mktemp("runs") / "first.zarr"
     robot = rm.load("servicer")
     torque = {"elbow_pitch": 1.0}
-    rm.simulate(robot, rm.neutral(robot), np.zeros(robot.nv), 0.5, torque=torque, out=place)
+    rm.simulate(
+        robot,
+        rm.neutral(robot),
+        np.zeros(robot.nv),
+        0.5,
+        torque=torque,
+        record=rm.Record(folder=place),
+    )
     return place
 
 
@@ -69,7 +76,7 @@ def test_what_cannot_be_read_is_one_message(tmp_path):
 def test_a_damaged_run_is_one_message(folder, tmp_path):
     robot = rm.load("servicer")
     place = tmp_path / "run"
-    rm.simulate(robot, rm.neutral(robot), np.zeros(robot.nv), 0.5, out=place)
+    rm.simulate(robot, rm.neutral(robot), np.zeros(robot.nv), 0.5, record=rm.Record(folder=place))
     (place / "q" / "zarr.json").write_text("{", encoding="utf-8")
     refused(remora("report", place), "q", "damaged")
 
@@ -82,7 +89,7 @@ def test_a_half_written_run_gives_a_report_that_says_so(folder, tmp_path):
         "    if t > 0.3: os._exit(9)\n"
         "    return np.zeros(robot.nv)\n"
         "rm.simulate(robot, rm.neutral(robot), np.zeros(robot.nv), 1.0, torque=law,\n"
-        "    integrator='rk4', step=0.01, out=sys.argv[1])\n"
+        "    integrator=rm.Integrator('rk4', step=0.01), record=rm.Record(folder=sys.argv[1]))\n"
     )
     place = tmp_path / "run"
     killed = subprocess.run([sys.executable, "-c", code, place], check=False, timeout=120)

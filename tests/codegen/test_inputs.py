@@ -59,7 +59,7 @@ def test_they_are_refused_in_robots_and_batches(kind):
     with pytest.raises(rm.RemoraError, match=message):
         rm.Builder("a").body("b", mass=1.0, com=other(np.zeros(3)), inertia=np.ones(3)).build()
     with pytest.raises(rm.RemoraError, match=message):
-        rm.simulate_batch(ROBOT, Q, V, 0.1, step=0.05, torque=other(TAU))
+        rm.simulate_batch(ROBOT, Q, V, 0.1, integrator=rm.Integrator(step=0.05), torque=other(TAU))
 
 
 def test_other_subclasses_are_taken(fd, tmp_path):

@@ -24,9 +24,22 @@ def test_numbers_are_joined_as_in_numpy(join):
         return np.concatenate([1e-3 * join(q), np.zeros(ROBOT.nv - 2)])
 
     q, v = rm.random_state(ROBOT, 3)
-    batch = rm.simulate_batch(ROBOT, q[None], v[None], 0.1, step=0.05, torque=law, progress=False)
+    batch = rm.simulate_batch(
+        ROBOT,
+        q[None],
+        v[None],
+        0.1,
+        integrator=rm.Integrator(step=0.05),
+        torque=law,
+        record=rm.Record(progress=False),
+    )
     alone = rm.simulate(
-        ROBOT, q, v, 0.1, integrator="rk4", step=0.05, torque=lambda t, q, v: law(t, q, v)
+        ROBOT,
+        q,
+        v,
+        0.1,
+        integrator=rm.Integrator("rk4", step=0.05),
+        torque=lambda t, q, v: law(t, q, v),
     )
     assert np.allclose(batch.v[0, -1], alone.v[-1], rtol=0, atol=1e-13)
 

@@ -41,7 +41,7 @@ class Drive(rm.Component):
 
 
 def ends(system, duration=2.0):
-    run = rm.simulate(system, [0.0], [0.0], duration, progress=False)
+    run = rm.simulate(system, [0.0], [0.0], duration, record=rm.Record(progress=False))
     assert run.status == "complete"
     return run.q[-1, 0]
 
@@ -107,7 +107,14 @@ def test_a_parameter_that_makes_a_component_untraceable():
     assert list(changed.untraceable) == ["odd"]
     assert ends(changed) == pytest.approx(12.0, rel=1e-12)
     with pytest.raises(rm.RemoraError, match="'odd' cannot be compiled"):
-        rm.simulate_batch(changed, [[0.0]], [[0.0]], 1.0, step=0.1, progress=False)
+        rm.simulate_batch(
+            changed,
+            [[0.0]],
+            [[0.0]],
+            1.0,
+            integrator=rm.Integrator(step=0.1),
+            record=rm.Record(progress=False),
+        )
 
 
 class Held(rm.Component):
@@ -193,7 +200,7 @@ def test_a_robot_with_other_joints_gets_a_system_of_its_own():
     one = rm.System(slider(), [Hold()])
     both = one.with_robot(two_joints("other", "slide"))
     assert both.signals["hold.x"][0] == (2,)
-    run = rm.simulate(both, [0.0, 0.0], [0.0, 0.0], 1.0, progress=False)
+    run = rm.simulate(both, [0.0, 0.0], [0.0, 0.0], 1.0, record=rm.Record(progress=False))
     np.testing.assert_allclose(run.q[-1], [0.0, 1.0], atol=1e-12)
     with pytest.raises(rm.ModelError, match="slide"):
         one.with_robot(two_joints("first", "second"))

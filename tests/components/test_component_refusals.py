@@ -185,11 +185,18 @@ def test_typical_mistakes(component, text):
 def test_the_closest_parameter_is_suggested():
     system = rm.System(slider(), [Gain(name="pd")])
     with pytest.raises(rm.UnknownName, match=r"'pd.kk'; did you mean 'pd.k'\? known: mass, .*pd.k"):
-        rm.simulate_batch(system, [0.0], [0.0], 1.0, step=0.1, parameters={"pd.kk": [1.0, 2.0]})
+        rm.simulate_batch(
+            system,
+            [0.0],
+            [0.0],
+            1.0,
+            integrator=rm.Integrator(step=0.1),
+            runs=rm.Runs(parameters={"pd.kk": [1.0, 2.0]}),
+        )
 
 
 def test_systems_and_signals_are_listed():
     system = rm.System(slider(), [rm.SignalSource(2.0, "m", name="goal")])
     assert repr(system).startswith("System of 'slider': 1 component\n")
-    run = rm.simulate(system, [0.0], [0.0], 1.0, sample=0.5)
+    run = rm.simulate(system, [0.0], [0.0], 1.0, record=0.5)
     assert repr(run.signals) == "<goal.value (3,)>"

@@ -6,6 +6,7 @@ import pytest
 import laws_on_small_robots as laws
 import remora as rm
 from arms import arm
+from plain_settings import grouped
 
 ARM = arm(2)  # small, so that it is compiled quickly
 ROBOTS = {"thruster_set": rm.load("wheeled_bus")}
@@ -43,8 +44,10 @@ def test_each_is_traced_and_has_the_same_values_compiled_and_in_numpy(name):
     assert dict(system.untraceable) == {}
     q, v = rm.random_state(robot, 3)
     options = {"integrator": "rk4", "step": 0.01, "sample": 0.05, "limits": "ignore"}
-    run = rm.simulate(system, q, 0.1 * v, 0.2, **options)
-    batch = rm.simulate_batch(system, q, 0.1 * v, 0.2, step=0.01, sample=0.05, runs=2)
+    run = rm.simulate(system, q, 0.1 * v, 0.2, **grouped(**options))
+    batch = rm.simulate_batch(
+        system, q, 0.1 * v, 0.2, integrator=rm.Integrator(step=0.01), record=0.05, runs=2
+    )
     assert np.abs(batch.q[0] - run.q).max() < 1e-12
     for signal, values in run.signals.items():
         assert np.abs(batch.signals[signal][0] - values).max() < 1e-12, signal
@@ -54,7 +57,7 @@ def test_a_pd_of_joints_adds_its_reference_to_the_goal():
     law = rm.JointPD(ARM, GOAL, 5.0, 2.0, 0.02, reference_input=True, torque_output=True)
     system = rm.System(ARM, [law], {"joint_pd.reference": [0.1, 0.2]})
     q, v = rm.random_state(ARM, 3)
-    run = rm.simulate(system, q, v, 0.01, limits="ignore")
+    run = rm.simulate(system, q, v, 0.01, physics=rm.Physics(limits="ignore"))
     moved = rm.JointPD(ARM, {"j0": 0.4, "j1": 0.0}, 5.0, 2.0, 0.02)
     expected = moved(0.0, q, v)[6:8]
     assert np.abs(run.signals["joint_pd.torque"][0] - expected).max() < 1e-13

@@ -52,8 +52,12 @@ class Copy(rm.Component):
 
 def final(components, name, connect=None, duration=0.95):
     system = rm.System(slider(), components, connect)
-    run = rm.simulate(system, [0.0], [0.0], duration, integrator="rk4", step=0.05, sample=0.05)
-    batch = rm.simulate_batch(system, [0.0], [0.0], duration, step=0.05, runs=1)
+    run = rm.simulate(
+        system, [0.0], [0.0], duration, integrator=rm.Integrator("rk4", step=0.05), record=0.05
+    )
+    batch = rm.simulate_batch(
+        system, [0.0], [0.0], duration, integrator=rm.Integrator(step=0.05), runs=1
+    )
     assert batch.signals[name][0, -1] == run.signals[name][-1]
     assert abs(batch.q[0, -1, 0] - run.q[-1, 0]) < 1e-14
     return run.signals[name][-1], run.q[-1, 0]
@@ -169,11 +173,16 @@ class Position(rm.Component):
 def test_a_gain_that_is_zero_may_differ_by_run():
     system = rm.System(slider(), [Switched(), Position()])
     batch = rm.simulate_batch(
-        system, [1.0], [0.0], 0.1, step=0.1, parameters={"switched.gain": [0.0, 2.0]}
+        system,
+        [1.0],
+        [0.0],
+        0.1,
+        integrator=rm.Integrator(step=0.1),
+        runs=rm.Runs(parameters={"switched.gain": [0.0, 2.0]}),
     )
     assert np.array_equal(batch.signals["switched.u"][:, -1], [0.0, 6.0])
     changed = system.with_parameters({"switched.gain": 2.0})
-    run = rm.simulate(changed, [1.0], [0.0], 0.1, integrator="rk4", step=0.1)
+    run = rm.simulate(changed, [1.0], [0.0], 0.1, integrator=rm.Integrator("rk4", step=0.1))
     assert run.signals["switched.u"][-1] == 6.0
 
 
@@ -192,7 +201,12 @@ def test_parameters_that_decide_leave_the_others_free():
     system = rm.System(slider(), [Decides(), Position()])
     assert not system.untraceable
     batch = rm.simulate_batch(
-        system, [1.0], [0.0], 0.1, step=0.1, parameters={"decides.gain": [0.0, 2.0]}
+        system,
+        [1.0],
+        [0.0],
+        0.1,
+        integrator=rm.Integrator(step=0.1),
+        runs=rm.Runs(parameters={"decides.gain": [0.0, 2.0]}),
     )
     assert np.array_equal(batch.signals["decides.u"][:, -1], [0.0, 6.0])
 
@@ -210,6 +224,6 @@ class Product(rm.Component):
 def test_a_number_times_an_array_of_one_element_is_traced():
     system = rm.System(slider(), [Position(), Product()])
     assert not system.untraceable
-    run = rm.simulate(system, [1.0], [0.0], 0.1, integrator="rk4", step=0.1)
-    batch = rm.simulate_batch(system, [1.0], [0.0], 0.1, step=0.1, runs=1)
+    run = rm.simulate(system, [1.0], [0.0], 0.1, integrator=rm.Integrator("rk4", step=0.1))
+    batch = rm.simulate_batch(system, [1.0], [0.0], 0.1, integrator=rm.Integrator(step=0.1), runs=1)
     assert abs(batch.q[0, -1, 0] - run.q[-1, 0]) < 1e-15

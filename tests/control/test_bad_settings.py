@@ -134,9 +134,9 @@ def test_a_run_from_a_singular_pose_ends_with_finite_numbers_or_names_the_law(ki
     q, v = rm.neutral(robot), np.zeros(robot.nv)
     if kind in SINGULAR:
         with pytest.raises(rm.SimulationError, match=f"'{kind}'.*damping"):
-            rm.simulate(system, q, v, 0.04, integrator="rk4", step=0.02)
+            rm.simulate(system, q, v, 0.04, integrator=rm.Integrator("rk4", step=0.02))
         return
-    run = rm.simulate(system, q, v, 0.04, integrator="rk4", step=0.02)
+    run = rm.simulate(system, q, v, 0.04, integrator=rm.Integrator("rk4", step=0.02))
     assert np.all(np.isfinite(run.q))
     assert np.all(np.isfinite(run.v))
 

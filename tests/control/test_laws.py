@@ -69,7 +69,13 @@ def test_both_bring_a_robot_to_its_goals():
     base = rm.AttitudePD(SERVICER, wanted, 40.0, 150.0, 0.1)
     both = rm.ZeroOrderHold(lambda t, q, v: arm(t, q, v) + base(t, q, v), 0.05)
     run = rm.simulate(
-        SERVICER, q, v, 120.0, torque=both, sample=1.0, integrator="dopri5", rtol=1e-8
+        SERVICER,
+        q,
+        v,
+        120.0,
+        torque=both,
+        record=1.0,
+        integrator=rm.Integrator("dopri5", rtol=1e-8),
     )
     assert np.abs(run.q[-1, 8:] - list(goal.values())).max() < 1e-3
     assert np.abs(run.v[-1][:3]).max() < 1e-4

@@ -158,8 +158,15 @@ def test_figure_4_of_spart17_is_flown():
         "tool", rows="plane", base_rows=("wz",), gain=2.0, base_gain=2.0, point="x", **tick
     )
     system = rm.System(robot, [line, law, rm.JointRateServo(gain=20.0, **tick)])
-    run = rm.simulate(system, q, np.zeros(7), 22.0, integrator="rk4", step=0.02, sample=0.5,
-                      limits="ignore")  # fmt: skip
+    run = rm.simulate(
+        system,
+        q,
+        np.zeros(7),
+        22.0,
+        integrator=rm.Integrator("rk4", step=0.02),
+        record=0.5,
+        physics=rm.Physics(limits="ignore"),
+    )
     error = run.signals["desired_reaction.error"]
     assert np.linalg.norm(error[:, 3:], axis=1).max() < 1e-3
     assert np.abs(error[:, 2]).max() < np.radians(0.02)
@@ -231,7 +238,7 @@ def test_trees_that_branch_in_mid_chain(seed):
 def test_the_momentum_of_eq_46_is_not_constant():
     """H_0 v_0 + H_0m v_m changes along a free motion with momentum, and eq. 46 needs its value."""
     q, v = rm.random_state(SERVICER, 1)
-    run = rm.simulate(SERVICER, q, 0.3 * v, 10.0, sample=10.0, limits="ignore")
+    run = rm.simulate(SERVICER, q, 0.3 * v, 10.0, record=10.0, physics=rm.Physics(limits="ignore"))
     start, end = (
         (rm.mass_matrix(SERVICER, q) @ v)[:6]
         for q, v in zip(run.q[[0, -1]], run.v[[0, -1]], strict=True)

@@ -208,7 +208,9 @@ def test_a_pid_does_not_wind_up_and_leaves_no_error():
 
     law = rm.JointPID(20.0, 12.0, 12.0, limit=3.0, sample_time=0.01)
     system = rm.System(robot, [law, Load()], {"joint_pid.position": [4.0]})
-    run = rm.simulate(system, np.zeros(1), np.zeros(1), 25.0, sample=0.1, limits="ignore")
+    run = rm.simulate(
+        system, np.zeros(1), np.zeros(1), 25.0, record=0.1, physics=rm.Physics(limits="ignore")
+    )
     assert np.abs(run.signals["joint_pid.torque"]).max() <= 3.0
     assert abs(run.q[-1, 0] - 4.0) < 1e-4
     # the same without taking back what the limit cuts off

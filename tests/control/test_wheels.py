@@ -53,7 +53,7 @@ def test_null_motion_ends_at_the_common_speed():
     v[6:] = 50.0
     law = rm.ReactionWheels(NAMES[4], 10.0, 1e3, null_gain=0.5, speeds=goal)
     system = rm.System(robot, [law], {"reaction_wheels.command": np.zeros(3)})
-    run = rm.simulate(system, q, v, 10.0, sample=5.0)
+    run = rm.simulate(system, q, v, 10.0, record=5.0)
     expected = goal + np.exp(-0.5 * run.t[:, None]) * (v[6:] - goal)
     assert np.abs(run.v[:, 6:] - expected).max() < 1e-8
     assert np.abs(run.v[-1, :6]).max() < 1e-9
@@ -98,13 +98,13 @@ def test_wheels_that_saturate_lose_the_attitude_and_keep_it_when_desaturated():
     connect = {"reaction_wheels.command": "attitude.torque"}
     q, v = rm.neutral(robot), np.zeros(robot.nv)
     bare = rm.System(robot, [law, wheels, Push()], connect)
-    run = rm.simulate(bare, q, v, 300.0, sample=1.0, rtol=1e-8)
+    run = rm.simulate(bare, q, v, 300.0, record=1.0, integrator=rm.Integrator(rtol=1e-8))
     assert np.abs(run.signals["reaction_wheels.speed"]).max() > 149.9
     turned = 2 * np.arccos(np.clip(np.abs(run.q[:, 0]), 0, 1))
     assert turned[-1] > 0.1
     connect["reaction_wheels.external"] = "wheel_desaturation.torque"
     held = rm.System(robot, [law, wheels, dump, Push()], connect)
-    run = rm.simulate(held, q, v, 300.0, sample=1.0, rtol=1e-8)
+    run = rm.simulate(held, q, v, 300.0, record=1.0, integrator=rm.Integrator(rtol=1e-8))
     assert np.abs(run.signals["reaction_wheels.speed"]).max() < 149.0
     turned = 2 * np.arccos(np.clip(np.abs(run.q[:, 0]), 0, 1))
     assert turned.max() < 0.02

@@ -24,5 +24,7 @@ def test_a_run_moves_as_the_function_says():
     plain = b.joint("slide", "prismatic", None, "cart", axis=(1, 0, 0)).build()
     moving = composed_robot(plain, lambda q, v, tau: -4.0 * q)  # an oscillator
     t = np.linspace(0.0, 1.0, 11)
-    run = rm.simulate(moving, [1.0], [0.0], duration=1.0, sample=t, rtol=1e-12)
+    run = rm.simulate(
+        moving, [1.0], [0.0], duration=1.0, record=t, integrator=rm.Integrator(rtol=1e-12)
+    )
     assert np.allclose(run.q[:, 0], np.cos(2.0 * t), rtol=0, atol=1e-11)

@@ -401,7 +401,9 @@ def test_stabilization_and_projection_hold_the_manifold():
     )
     assert violation(robot, put_back[0]) < 1e-14
     assert violation(robot, held[0]) < 0.2 * violation(robot, plain[0])
-    reference = rm.simulate(robot, q, v, h * steps, rtol=1e-12, atol=1e-12)
+    reference = rm.simulate(
+        robot, q, v, h * steps, integrator=rm.Integrator(rtol=1e-12, atol=1e-12)
+    )
     for end, error in ((plain, 1e-2), (held, 1e-3), (put_back, 1e-3)):  # steps of 5 ms
         Q, rate = rm.project_image_coordinates(robot, *end)
         _, found = rm.from_image_coordinates(robot, Q, rate)

@@ -101,8 +101,8 @@ def test_robots_with_followers_need_not_be_told_a_formulation():
     joint, base = rm.floating_inverse_dynamics(robot, q, v, expected[6:])
     needed = rm.inverse_dynamics(robot, q, v, np.append(base, expected[6:]))
     assert_close(needed, np.append(np.zeros(6), joint), scale=np.abs(needed).max())
-    one = rm.simulate(robot, q, v, 0.2, integrator="rk4", step=0.01)
-    many = rm.simulate_batch(robot, q[None], v[None], 0.2, step=0.01)
+    one = rm.simulate(robot, q, v, 0.2, integrator=rm.Integrator("rk4", step=0.01))
+    many = rm.simulate_batch(robot, q[None], v[None], 0.2, integrator=rm.Integrator(step=0.01))
     assert_close(many.q[-1, 0] if many.q.shape[0] != 1 else many.q[0, -1], one.q[-1], rtol=1e-10)
 
 

@@ -432,7 +432,9 @@ def test_a_row_whose_global_changed_is_another_kernel(monkeypatch, tmp_path):
     tau, given = np.ones(robot.nv), {"formulation": "mine"}
 
     def ends():
-        run = rm.simulate(robot, q, v, 1.0, torque=tau, sample=1.0, formulation="mine")
+        run = rm.simulate(
+            robot, q, v, 1.0, torque=tau, record=1.0, physics=rm.Physics(formulation="mine")
+        )
         return rm.compile(rm.forward_dynamics, robot, fixed=given)(q, v, tau), run.v[-1]
 
     once = rm.compile(rm.forward_dynamics, robot, fixed=given)
@@ -550,9 +552,22 @@ def test_runs_of_robots_that_differ_in_a_limit_differ():
 
     for upper in (0.3, 0.6, 0.3):
         robot = slide(upper)
-        run = rm.simulate(robot, [0.0], [1.0], duration=1.0, stops=(1e4, 0.0), progress=False)
+        run = rm.simulate(
+            robot,
+            [0.0],
+            [1.0],
+            duration=1.0,
+            physics=rm.Physics(stops=(1e4, 0.0)),
+            record=rm.Record(progress=False),
+        )
         batch = rm.simulate_batch(
-            robot, [[0.0]], [[1.0]], 1.0, step=1e-4, stops=(1e4, 0.0), progress=False
+            robot,
+            [[0.0]],
+            [[1.0]],
+            1.0,
+            integrator=rm.Integrator(step=1e-4),
+            physics=rm.Physics(stops=(1e4, 0.0)),
+            record=rm.Record(progress=False),
         )
         # it is at the stop at t = upper, touches it for half a period, and comes back as fast
         expected = upper - (1.0 - upper - np.pi / 100.0)

@@ -73,9 +73,17 @@ def test_simulations_refuse_it():
     robot = light(1e-12)
     q, v = rm.random_state(robot, 0)
     with pytest.raises(rm.SimulationError):
-        rm.simulate(robot, q, v, duration=0.1, torque=np.ones(robot.nv), progress=False)
+        rm.simulate(
+            robot, q, v, duration=0.1, torque=np.ones(robot.nv), record=rm.Record(progress=False)
+        )
     batch = rm.simulate_batch(
-        robot, q, v, 0.1, step=0.05, torque=np.ones(robot.nv), failures="keep", progress=False
+        robot,
+        q,
+        v,
+        0.1,
+        integrator=rm.Integrator(step=0.05),
+        torque=np.ones(robot.nv),
+        record=rm.Record(failures="keep", progress=False),
     )
     assert not batch.ok.any()
 

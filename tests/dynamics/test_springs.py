@@ -37,7 +37,9 @@ def oscillator(stiffness=16.0, reference=0.25, mass=4.0):
 
 def test_an_oscillator_moves_as_its_closed_form_says():
     robot = oscillator()
-    run = rm.simulate(robot, [1.0], [0.5], 3.0, sample=0.1, rtol=1e-12, atol=1e-13)
+    run = rm.simulate(
+        robot, [1.0], [0.5], 3.0, record=0.1, integrator=rm.Integrator(rtol=1e-12, atol=1e-13)
+    )
     w = 2.0
     assert_close(run.q[:, 0], 0.25 + 0.75 * np.cos(w * run.t) + 0.25 * np.sin(w * run.t), rtol=1e-9)
     assert run.conservation().energy.relative < 1e-10  # the spring's work is among the passive
@@ -47,9 +49,13 @@ def test_an_oscillator_moves_as_its_closed_form_says():
 def test_every_integrator_has_springs(integrator):
     robot = oscillator()
     run = rm.simulate(
-        robot, [1.0], [0.0], 2.0, integrator=integrator,
-        step=1e-3 if integrator != "radau" else None, sample=1.0,
-    )  # fmt: skip
+        robot,
+        [1.0],
+        [0.0],
+        2.0,
+        integrator=rm.Integrator(integrator, step=1e-3 if integrator != "radau" else None),
+        record=1.0,
+    )
     assert_close(run.q[-1], [0.25 + 0.75 * np.cos(4.0)], rtol=1e-5)
 
 
@@ -80,7 +86,12 @@ def test_a_follower_passes_its_spring_on_to_its_leader():
 def test_batches_take_stiffness_from_run_to_run():
     robot, k = oscillator(reference=0.0), np.array([4.0, 16.0, 36.0])
     batch = rm.simulate_batch(
-        robot, [1.0], [0.0], 1.0, step=1e-3, parameters={"slide.stiffness": k[:, None]}
+        robot,
+        [1.0],
+        [0.0],
+        1.0,
+        integrator=rm.Integrator(step=1e-3),
+        runs=rm.Runs(parameters={"slide.stiffness": k[:, None]}),
     )
     assert_close(batch.q[:, -1, 0], np.cos(np.sqrt(k / 4.0)), rtol=1e-9)
 

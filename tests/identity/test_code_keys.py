@@ -127,9 +127,16 @@ def test_a_component_that_passes_a_module_on_is_traced_anew(monkeypatch):
     system = rm.System(slider(), [Push()])
     for force in (1.0, 4.0):
         monkeypatch.setattr(OWN, "FORCE", force)
-        run = rm.simulate(system, np.zeros(1), np.zeros(1), 1.0, progress=False)
+        run = rm.simulate(system, np.zeros(1), np.zeros(1), 1.0, record=rm.Record(progress=False))
         np.testing.assert_allclose(run.q[-1, 0], 0.5 * force)
-        batch = rm.simulate_batch(system, np.zeros(1), np.zeros(1), 1.0, step=0.1, progress=False)
+        batch = rm.simulate_batch(
+            system,
+            np.zeros(1),
+            np.zeros(1),
+            1.0,
+            integrator=rm.Integrator(step=0.1),
+            record=rm.Record(progress=False),
+        )
         np.testing.assert_allclose(batch.q[-1, 0], 0.5 * force)
 
 

@@ -239,8 +239,9 @@ made, compiled = [], host.to_object
 host.to_object = lambda *a: made.append(0) or compiled(*a)
 b = rm.Builder("slider").body("mass", mass=2.0, inertia=(1, 1, 1))
 robot = b.joint("slide", "prismatic", None, "mass", axis=(0, 0, 1)).build()
-run = rm.simulate(robot, [0.0], [1.0], 1.0, torque=[1.0], progress=False)
-rm.simulate_batch(robot, [[0.0]], [[1.0]], 1.0, step=0.1, progress=False)
+run = rm.simulate(robot, [0.0], [1.0], 1.0, torque=[1.0], record=rm.Record(progress=False))
+rm.simulate_batch(robot, [[0.0]], [[1.0]], 1.0, integrator=rm.Integrator(step=0.1),
+                  record=rm.Record(progress=False))
 H = rm.compile(rm.mass_matrix, robot)(np.zeros(1))
 print(len(made), H[0, 0])
 """

@@ -158,13 +158,13 @@ def test_a_run_keeps_the_momentum_of_both_and_tells_what_changes_it():
     body = rm.Builder("body").body("bus", mass=2.0, inertia=(1.0, 1.5, 2.0)).build()
     robot = rm.combine({"a": body, "b": body})
     q, v = rm.random_state(robot, 3)
-    run = rm.simulate(robot, q, 0.1 * v, 0.2, progress=False)
+    run = rm.simulate(robot, q, 0.1 * v, 0.2, record=rm.Record(progress=False))
     kept = run.conservation()
     assert kept.linear_momentum.broken_by == ""
     assert kept.angular_momentum.relative < 1e-9
     push = np.zeros(robot.nv)
     push[robot.joints["b/base"].v] = 0.1
-    run = rm.simulate(robot, q, 0.1 * v, 0.1, torque=push, progress=False)
+    run = rm.simulate(robot, q, 0.1 * v, 0.1, torque=push, record=rm.Record(progress=False))
     assert run.conservation().linear_momentum.broken_by == "forces on the base 'b/bus'"
 
 
@@ -172,9 +172,21 @@ def test_a_batch_of_both_is_a_run_of_each():
     body = rm.Builder("body").body("bus", mass=2.0, inertia=(1.0, 1.5, 2.0)).build()
     robot = rm.combine({"a": body, "b": body})
     q, v = rm.random_state(robot, 3)
-    done = rm.simulate_batch(robot, q[None], v[None], 0.1, step=0.01, progress=False)
+    done = rm.simulate_batch(
+        robot,
+        q[None],
+        v[None],
+        0.1,
+        integrator=rm.Integrator(step=0.01),
+        record=rm.Record(progress=False),
+    )
     alone = rm.simulate_batch(
-        body, q.reshape(2, 8), v.reshape(2, 6), 0.1, step=0.01, progress=False
+        body,
+        q.reshape(2, 8),
+        v.reshape(2, 6),
+        0.1,
+        integrator=rm.Integrator(step=0.01),
+        record=rm.Record(progress=False),
     )
     np.testing.assert_allclose(done.q[0, -1].reshape(2, 8), alone.q[:, -1], atol=1e-12)
 

@@ -200,7 +200,9 @@ def test_yaml_and_the_builder_are_strict_unless_told(tmp_path: Path) -> None:
 
 def test_a_run_of_a_robot_with_impossible_inertia_can_be_opened(file, tmp_path: Path) -> None:
     robot = quiet(file(*ARM))
-    run = rm.simulate(robot, rm.neutral(robot), np.ones(robot.nv), 0.1, out=tmp_path / "run")
+    run = rm.simulate(
+        robot, rm.neutral(robot), np.ones(robot.nv), 0.1, record=rm.Record(folder=tmp_path / "run")
+    )
     again = rm.open_run(tmp_path / "run")
     np.testing.assert_array_equal(again.q, run.q)
     np.testing.assert_array_equal(again.robot.bodies["arm"].inertia, np.diag(FLAT))
@@ -364,7 +366,7 @@ def test_every_function_of_masses_explains_why_it_refuses(file) -> None:
     with pytest.raises(rm.RemoraError, match="a simulation needs masses"):
         rm.simulate(robot, q, v, 1.0)
     with pytest.raises(rm.RemoraError, match="a simulation needs masses"):
-        rm.simulate_batch(robot, q[None], v[None], 1.0, step=0.1)
+        rm.simulate_batch(robot, q[None], v[None], 1.0, integrator=rm.Integrator(step=0.1))
     with pytest.raises(rm.RemoraError, match="mass_matrix needs masses"):
         rm.mass_matrix(robot=robot, q=q)
 

@@ -299,9 +299,13 @@ def test_the_base_ends_where_a_simulation_puts_it(kind):
 
     moving = [j for j in robot.joints[1:] if j.v.stop > j.v.start]
     run = rm.simulate(
-        robot, q0, np.zeros(robot.nv), duration=1.0, rtol=1e-11, atol=1e-12,
+        robot,
+        q0,
+        np.zeros(robot.nv),
+        duration=1.0,
+        integrator=rm.Integrator(rtol=1e-11, atol=1e-12),
         prescribed={j.name: along(j) for j in moving},
-    )  # fmt: skip
+    )
     gap = rm.difference(robot, found.q, run.q[-1])
     assert np.max(np.abs(gap)) < 1e-8
 

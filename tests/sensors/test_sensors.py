@@ -20,7 +20,7 @@ def locked():
 
 def test_without_noise_a_gyro_measures_rate_and_bias():
     gyro = rm.RateGyro("bus", (0.1, 0.2, 0.3), sample_time=0.1)
-    run = rm.simulate(rm.System(SERVICER, [gyro]), *spinning(), 1.0, sample=0.1)
+    run = rm.simulate(rm.System(SERVICER, [gyro]), *spinning(), 1.0, record=0.1)
     held = run.signals["rate_gyro.rate"][1:]  # a sample at a tick has the value before it
     assert np.abs(held - run.v[:-1, :3] - [0.1, 0.2, 0.3]).max() < 1e-9
 
@@ -29,7 +29,13 @@ def test_noise_has_the_stated_spread_and_no_mean():
     gyro = rm.RateGyro("bus", noise=0.3, sample_time=0.01)
     q, v = rm.neutral(SERVICER), np.zeros(SERVICER.nv)
     batch = rm.simulate_batch(
-        rm.System(SERVICER, [gyro]), q, v, 0.2, step=0.01, sample=0.01, runs=400
+        rm.System(SERVICER, [gyro]),
+        q,
+        v,
+        0.2,
+        integrator=rm.Integrator(step=0.01),
+        record=0.01,
+        runs=400,
     )
     rate = batch.signals["rate_gyro.rate"]
     assert rate.shape == (400, 21, 3)
@@ -40,7 +46,9 @@ def test_noise_has_the_stated_spread_and_no_mean():
 def test_the_bias_walks_with_the_square_root_of_time():
     gyro = rm.RateGyro("bus", drift=0.1, sample_time=0.02)
     q, v = rm.neutral(SERVICER), np.zeros(SERVICER.nv)
-    batch = rm.simulate_batch(rm.System(SERVICER, [gyro]), q, v, 2.0, step=0.02, runs=2000)
+    batch = rm.simulate_batch(
+        rm.System(SERVICER, [gyro]), q, v, 2.0, integrator=rm.Integrator(step=0.02), runs=2000
+    )
     walk = batch.signals["rate_gyro.walk"][:, -1]
     assert abs(walk.std() - 0.1 * np.sqrt(2.0)) < 0.05 * 0.1 * np.sqrt(2.0)
 
@@ -48,9 +56,21 @@ def test_the_bias_walks_with_the_square_root_of_time():
 def test_a_run_of_a_batch_has_the_noise_of_a_run_alone():
     gyro = rm.RateGyro("bus", noise=0.1, drift=0.01, sample_time=0.05)
     system = rm.System(SERVICER, [gyro])
-    batch = rm.simulate_batch(system, *spinning(), 1.0, step=0.05, sample=0.05, runs=5, seed=7)
+    batch = rm.simulate_batch(
+        system,
+        *spinning(),
+        1.0,
+        integrator=rm.Integrator(step=0.05),
+        record=0.05,
+        runs=rm.Runs(5, seed=7),
+    )
     run = rm.simulate(
-        system, *spinning(), 1.0, integrator="rk4", step=0.05, sample=0.05, seed=7, run=3
+        system,
+        *spinning(),
+        1.0,
+        integrator=rm.Integrator("rk4", step=0.05),
+        record=0.05,
+        seed=(7, 3),
     )
     difference = run.signals["rate_gyro.rate"] - batch.signals["rate_gyro.rate"][3]
     assert np.abs(difference).max() < 1e-13
@@ -68,7 +88,7 @@ def test_a_threshold_finds_the_crossings_of_a_number(settings, expected):
     ramps = rm.Profile([0.0, 2.0, 4.0, 6.0], [0.0, 2.0, 0.0, 2.0])
     parts = [rm.SignalSource(ramps, "N", name="ramp"), rm.Threshold(unit="N", **settings)]
     system = rm.System(SERVICER, parts, {"threshold.signal": "ramp.value"})
-    run = rm.simulate(system, *spinning(), 5.5, rtol=1e-8)
+    run = rm.simulate(system, *spinning(), 5.5, integrator=rm.Integrator(rtol=1e-8))
     assert [e.name for e in run.events] == ["threshold.crossed"] * len(expected)
     assert np.abs(np.array([e.t for e in run.events]) - expected).max() < 1e-9
 
@@ -80,7 +100,7 @@ def test_a_threshold_of_a_vector_watches_an_element_or_the_norm(index, when):
     system = rm.System(
         SERVICER, [rm.SignalSource(ramp, "rad", name="ramp"), limit], {"limit.signal": "ramp.value"}
     )
-    run = rm.simulate(system, *spinning(), 3.0, rtol=1e-8)
+    run = rm.simulate(system, *spinning(), 3.0, integrator=rm.Integrator(rtol=1e-8))
     assert abs(run.t[-1] - when) < 1e-9
 
 
@@ -91,7 +111,7 @@ def test_the_norm_of_a_vector_that_begins_at_zero_is_watched_in_a_batch():
     wires = {"wheels.command": [0.6, 0.0, 0.8], "limit.signal": "wheels.torque"}
     system = rm.System(SERVICER, [wheels, limit], wires)
     q, v = rm.neutral(SERVICER), np.zeros(SERVICER.nv)
-    batch = rm.simulate_batch(system, q, v, 2.0, step=0.05, runs=3)
+    batch = rm.simulate_batch(system, q, v, 2.0, integrator=rm.Integrator(step=0.05), runs=3)
     exact = -0.5 * np.log(1.0 - 0.6)
     assert np.abs(batch.events.of("limit.crossed")[:, 0] - exact).max() < 1e-5
     run = rm.simulate(system, q, v, 2.0)
@@ -102,7 +122,12 @@ def test_a_threshold_ends_a_phase():
     ramp = rm.SignalSource(rm.Profile([0.0, 4.0], [0.0, 4.0]), name="ramp")
     limit = rm.Threshold(1.5, action="next")
     system = rm.System(SERVICER, [ramp, limit], {"threshold.signal": "ramp.value"})
-    run = rm.simulate(system, *spinning(), phases=[rm.Phase(3.0), rm.Phase(1.0)], rtol=1e-8)
+    run = rm.simulate(
+        system,
+        *spinning(),
+        duration=[rm.Phase(3.0), rm.Phase(1.0)],
+        integrator=rm.Integrator(rtol=1e-8),
+    )
     assert np.allclose(run.phase_starts, [0.0, 1.5], atol=1e-9)
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import remora as rm
+from plain_settings import grouped
 
 VT18 = rm.load("vt18_satellite")
 Q, V = rm.neutral(VT18), np.zeros(9)
@@ -70,20 +71,20 @@ MANY = [
 @pytest.mark.parametrize(("options", "text"), BOTH + ONE)
 def test_simulate_says_what_it_expects(options, text):
     with pytest.raises(rm.RemoraError, match=text):
-        rm.simulate(VT18, Q, V, **{"duration": 1.0, **options})
+        rm.simulate(VT18, Q, V, **grouped(**{"duration": 1.0, **options}))
 
 
 @pytest.mark.parametrize(("options", "text"), BOTH + MANY)
 def test_simulate_batch_says_what_it_expects(options, text):
     with pytest.raises(rm.RemoraError, match=text):
-        rm.simulate_batch(VT18, Q, V, **{"duration": 1.0, "step": 0.1, **options})
+        rm.simulate_batch(VT18, Q, V, **grouped(True, **{"duration": 1.0, "step": 0.1, **options}))
 
 
 def test_the_robot_comes_first():
     with pytest.raises(rm.RemoraError, match="the first argument must be a robot or a system, not"):
         rm.simulate(Q, VT18, V, 1.0)
     with pytest.raises(rm.RemoraError, match="simulate_batch takes a robot first"):
-        rm.simulate_batch(Q, VT18, V, 1.0, step=0.1)
+        rm.simulate_batch(Q, VT18, V, 1.0, integrator=rm.Integrator(step=0.1))
 
 
 def test_phases_say_what_they_expect():
@@ -96,16 +97,31 @@ def test_phases_say_what_they_expect():
         with pytest.raises(rm.RemoraError, match=text):
             rm.Phase(**options)
     with pytest.raises(rm.RemoraError, match=r"phases must be one or more rm\.Phase"):
-        rm.simulate(VT18, Q, V, phases=3)
+        rm.simulate(VT18, Q, V, 3)
 
 
 def test_one_name_one_event_one_phase_and_a_list_for_stops_are_fine():
     q = rm.neutral(VT18)
-    many = rm.simulate(VT18, q, V, 0.1, locked=["J1"], stops=(1e4, 0.5), breaks=[0.05])
+    many = rm.simulate(
+        VT18,
+        q,
+        V,
+        0.1,
+        locked=["J1"],
+        physics=rm.Physics(stops=(1e4, 0.5)),
+        integrator=rm.Integrator(breaks=[0.05]),
+    )
     event = rm.Event(condition, "late", action="record")
     one = rm.simulate(
-        VT18, q, V, np.float32(0.1), locked="J1", stops=[1e4, 0.5], breaks=0.05, events=event
+        VT18,
+        q,
+        V,
+        np.float32(0.1),
+        locked="J1",
+        physics=rm.Physics(stops=[1e4, 0.5]),
+        integrator=rm.Integrator(breaks=0.05),
+        events=event,
     )
     assert one.settings["phases"][0]["locked"] == many.settings["phases"][0]["locked"] == ["J1"]
     assert one.settings["stops"] == many.settings["stops"] == [1e4, 0.5]
-    assert rm.simulate(VT18, q, V, phases=rm.Phase(0.1, locked="J1")).status == "complete"
+    assert rm.simulate(VT18, q, V, rm.Phase(0.1, locked="J1")).status == "complete"

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import remora as rm
+from plain_settings import grouped
 from trees import Case
 
 SERVICER = rm.load("servicer")
@@ -17,12 +18,12 @@ ELBOW = SERVICER.joints[4].name
 
 def single(robot, q, v, duration, step, **options):
     return rm.simulate(
-        robot, q, v, duration, integrator="rk4", step=step, limits="ignore", **options
+        robot, q, v, duration, **grouped(integrator="rk4", step=step, limits="ignore", **options)
     )
 
 
 def test_a_batch_is_what_single_runs_are():
-    batch = rm.simulate_batch(SERVICER, Q, V, 2.0, step=0.01, sample=0.5)
+    batch = rm.simulate_batch(SERVICER, Q, V, 2.0, integrator=rm.Integrator(step=0.01), record=0.5)
     assert batch.t.tolist() == [0.0, 0.5, 1.0, 1.5, 2.0]
     assert batch.q.shape == (37, 5, 15)
     assert np.array_equal(batch.q[:, 0], Q)
@@ -33,20 +34,36 @@ def test_a_batch_is_what_single_runs_are():
 
 
 def test_a_run_has_the_same_bits_whoever_shares_the_batch():
-    whole = rm.simulate_batch(SERVICER, Q, V, 1.0, step=0.01, threads=2)
+    whole = rm.simulate_batch(
+        SERVICER, Q, V, 1.0, integrator=rm.Integrator(step=0.01), target=rm.Target(threads=2)
+    )
     order = np.random.default_rng(0).permutation(37)
-    shuffled = rm.simulate_batch(SERVICER, Q[order], V[order], 1.0, step=0.01, threads=1)
+    shuffled = rm.simulate_batch(
+        SERVICER,
+        Q[order],
+        V[order],
+        1.0,
+        integrator=rm.Integrator(step=0.01),
+        target=rm.Target(threads=1),
+    )
     assert np.array_equal(shuffled.q, whole.q[order])
     assert np.array_equal(shuffled.v, whole.v[order])
     for k in (3, 30):
-        alone = rm.simulate_batch(SERVICER, Q[k], V[k], 1.0, step=0.01)
+        alone = rm.simulate_batch(SERVICER, Q[k], V[k], 1.0, integrator=rm.Integrator(step=0.01))
         assert alone.q.shape == (2, 15)
         assert np.array_equal(alone.q, whole.q[k])
     wild = V.copy()
     wild[5] = 1e8  # one that fails spoils no other
     with pytest.raises(rm.SimulationError):
-        rm.simulate_batch(SERVICER, Q, wild, 1.0, step=0.01)
-    kept = rm.simulate_batch(SERVICER, Q, wild, 1.0, step=0.01, failures="keep")
+        rm.simulate_batch(SERVICER, Q, wild, 1.0, integrator=rm.Integrator(step=0.01))
+    kept = rm.simulate_batch(
+        SERVICER,
+        Q,
+        wild,
+        1.0,
+        integrator=rm.Integrator(step=0.01),
+        record=rm.Record(failures="keep"),
+    )
     others = np.arange(37) != 5
     assert np.array_equal(kept.ok, others)
     assert np.array_equal(kept.q[others], whole.q[others])
@@ -62,7 +79,13 @@ def test_every_kind_of_joint_and_base(seed):
         if joint.v.stop > joint.v.start:
             robot = robot.replace_joint(joint.name, damping=0.2)
     batch = rm.simulate_batch(
-        robot, q, v, 0.2, step=0.02, torque=case.tau, wrenches=0.1 * case.wrenches
+        robot,
+        q,
+        v,
+        0.2,
+        integrator=rm.Integrator(step=0.02),
+        torque=case.tau,
+        wrenches=0.1 * case.wrenches,
     )
     run = single(robot, q, v, 0.2, 0.02, torque=case.tau, wrenches=0.1 * case.wrenches)
     assert np.abs(batch.q[-1] - run.q[-1]).max() < 1e-11 * (1 + np.abs(run.q[-1]).max())
@@ -70,9 +93,19 @@ def test_every_kind_of_joint_and_base(seed):
 
 
 def test_order_four():
-    exact = rm.simulate(SERVICER, Q[1], 3 * V[1], 1.0, rtol=1e-13, atol=1e-13, limits="ignore")
+    exact = rm.simulate(
+        SERVICER,
+        Q[1],
+        3 * V[1],
+        1.0,
+        integrator=rm.Integrator(rtol=1e-13, atol=1e-13),
+        physics=rm.Physics(limits="ignore"),
+    )
     errors = [
-        np.abs(rm.simulate_batch(SERVICER, Q[1], 3 * V[1], 1.0, step=h).v[-1] - exact.v[-1]).max()
+        np.abs(
+            rm.simulate_batch(SERVICER, Q[1], 3 * V[1], 1.0, integrator=rm.Integrator(step=h)).v[-1]
+            - exact.v[-1]
+        ).max()
         for h in (0.02, 0.01)
     ]
     assert np.log2(errors[0] / errors[1]) == pytest.approx(4.0, abs=0.2)
@@ -82,7 +115,12 @@ def test_parameters_of_the_robot_differ_from_run_to_run():
     name = SERVICER.bodies[4].name
     mass = np.linspace(2.0, 9.0, 11)
     batch = rm.simulate_batch(
-        SERVICER, Q[0], V[0], 1.0, step=0.01, parameters={f"{name}.mass": mass}
+        SERVICER,
+        Q[0],
+        V[0],
+        1.0,
+        integrator=rm.Integrator(step=0.01),
+        runs=rm.Runs(parameters={f"{name}.mass": mass}),
     )
     assert batch.q.shape == (11, 2, 15)
     energy = batch.evaluate(rm.kinetic_energy)
@@ -108,7 +146,15 @@ def test_laws_with_inputs_of_their_own():
         return np.concatenate([np.zeros(6), pull])
 
     inputs = {"gain": gains[:, None], "goal": goal}
-    batch = rm.simulate_batch(SERVICER, Q[0], V[0], 1.0, step=0.01, torque=law, inputs=inputs)
+    batch = rm.simulate_batch(
+        SERVICER,
+        Q[0],
+        V[0],
+        1.0,
+        integrator=rm.Integrator(step=0.01),
+        torque=law,
+        runs=rm.Runs(inputs=inputs),
+    )
     for k in (0, 5):
         run = single(
             SERVICER, Q[0], V[0], 1.0, 0.01,
@@ -121,10 +167,19 @@ def test_torques_by_joint_and_for_each_run():
     name = SERVICER.joints[3].name
     tau = np.zeros((4, 13))
     tau[:, 8] = [0.0, 1.0, 2.0, 3.0]
-    own = rm.simulate_batch(SERVICER, Q[0], V[0], 1.0, step=0.01, torque=tau)
-    same = rm.simulate_batch(SERVICER, Q[:4], V[:4], 1.0, step=0.01, torque={name: 2.0})
+    own = rm.simulate_batch(
+        SERVICER, Q[0], V[0], 1.0, integrator=rm.Integrator(step=0.01), torque=tau
+    )
+    same = rm.simulate_batch(
+        SERVICER, Q[:4], V[:4], 1.0, integrator=rm.Integrator(step=0.01), torque={name: 2.0}
+    )
     law = rm.simulate_batch(
-        SERVICER, Q[0], V[0], 1.0, step=0.01, torque={name: lambda t, q, v: 1.0 + 0.0 * q[8] + 1.0}
+        SERVICER,
+        Q[0],
+        V[0],
+        1.0,
+        integrator=rm.Integrator(step=0.01),
+        torque={name: lambda t, q, v: 1.0 + 0.0 * q[8] + 1.0},
     )
     assert own.q.shape == (4, 2, 15)
     assert same.q.shape == (4, 2, 15)
@@ -142,7 +197,13 @@ def test_breaks_are_stepped_on():
         return np.array([3.0 * on.item() if hasattr(on, "item") else 3.0 * on])
 
     batch = rm.simulate_batch(
-        robot, [0.0], [0.0], 2.0, step=0.1, torque=pulse, breaks=[0.33, 0.77], sample=[1.0]
+        robot,
+        [0.0],
+        [0.0],
+        2.0,
+        integrator=rm.Integrator(step=0.1, breaks=[0.33, 0.77]),
+        torque=pulse,
+        record=[1.0],
     )
     assert batch.t.tolist() == [0.0, 1.0, 2.0]
     assert batch.v[-1, 0] == pytest.approx(1.5 * 0.44, rel=1e-13)
@@ -150,8 +211,10 @@ def test_breaks_are_stepped_on():
 
 
 def test_single_precision():
-    exact = rm.simulate_batch(SERVICER, Q, V, 1.0, step=0.01)
-    single = rm.simulate_batch(SERVICER, Q, V, 1.0, step=0.01, dtype="float32")
+    exact = rm.simulate_batch(SERVICER, Q, V, 1.0, integrator=rm.Integrator(step=0.01))
+    single = rm.simulate_batch(
+        SERVICER, Q, V, 1.0, integrator=rm.Integrator(step=0.01), target=rm.Target(dtype="float32")
+    )
     assert single.q.dtype == np.float32
     assert np.abs(single.q - exact.q).max() < 2e-5
 
@@ -159,7 +222,9 @@ def test_single_precision():
 def test_long_batches_stay_unit():
     robot = rm.load("vt18_satellite")
     q, v = rm.random_state(robot, 1, 8)
-    batch = rm.simulate_batch(robot, q, 0.2 * v, 200.0, step=0.01)  # 20,000 steps
+    batch = rm.simulate_batch(
+        robot, q, 0.2 * v, 200.0, integrator=rm.Integrator(step=0.01)
+    )  # 20,000 steps
     r, d = batch.q[..., :4], batch.q[..., 4:8]
     assert np.abs(np.sum(r * r, axis=-1) - 1.0).max() < 2e-15
     assert np.abs(np.sum(r * d, axis=-1)).max() < 1e-14 * (1 + np.abs(d).max())
@@ -187,7 +252,9 @@ def test_long_batches_stay_unit():
 )
 def test_what_does_not_fit_is_refused(options, text):
     with pytest.raises(rm.RemoraError, match=text):
-        rm.simulate_batch(SERVICER, Q, V, **{"duration": 1.0, "step": 0.01, **options})
+        rm.simulate_batch(
+            SERVICER, Q, V, **grouped(True, **{"duration": 1.0, "step": 0.01, **options})
+        )
 
 
 def test_a_law_that_asks_for_values_is_refused():
@@ -195,7 +262,7 @@ def test_a_law_that_asks_for_values_is_refused():
         return np.ones(13) if q[8] > 0.0 else np.zeros(13)
 
     with pytest.raises(rm.RemoraError, match="asks whether a symbol is true"):
-        rm.simulate_batch(SERVICER, Q, V, 1.0, step=0.01, torque=law)
+        rm.simulate_batch(SERVICER, Q, V, 1.0, integrator=rm.Integrator(step=0.01), torque=law)
 
 
 @pytest.mark.parametrize("kind", ["linear", "hold", "cubic"])
@@ -208,8 +275,10 @@ def test_profiles_and_pulses_are_compiled_and_stepped_on(kind):
         "J2": rm.Profile([0.1, 0.34, 0.77, 0.9], [1.0, -2.0, 0.5, 1.0], kind),
         "J3": rm.Pulse(0.4, 0.5, 3.0),
     }
-    batch = rm.simulate_batch(robot, q, v, 1.0, step=0.01, torque=torque)
-    run = rm.simulate(robot, q, v, 1.0, torque=torque, rtol=1e-12, atol=1e-12)
+    batch = rm.simulate_batch(robot, q, v, 1.0, integrator=rm.Integrator(step=0.01), torque=torque)
+    run = rm.simulate(
+        robot, q, v, 1.0, torque=torque, integrator=rm.Integrator(rtol=1e-12, atol=1e-12)
+    )
     assert np.abs(batch.q[-1] - run.q[-1]).max() < 1e-9  # RK4 at 10 ms
     assert np.abs(batch.v[-1] - run.v[-1]).max() < 1e-9
 
@@ -218,7 +287,13 @@ def test_functions_get_the_inputs_they_ask_for():
     names = [j.name for j in SERVICER.joints[1:3]]
     torque = {names[0]: lambda t, q, v, a: a * v[6], names[1]: lambda t, q, v: -v[7]}
     batch = rm.simulate_batch(
-        SERVICER, Q[0], V[0], 0.1, step=0.01, torque=torque, inputs={"a": np.zeros(3)}
+        SERVICER,
+        Q[0],
+        V[0],
+        0.1,
+        integrator=rm.Integrator(step=0.01),
+        torque=torque,
+        runs=rm.Runs(inputs={"a": np.zeros(3)}),
     )
     assert np.array_equal(batch.q[0], batch.q[2])
 
@@ -231,22 +306,28 @@ def test_impulses_are_whole_whatever_the_precision_of_time(dtype, start, step):
     robot = builder.joint("slide", "prismatic", None, "mass").build()
     pulse = {"slide": rm.Pulse(start + 0.3, start + 1.1, 1.0)}
     options = {"step": step, "torque": pulse, "start": start, "dtype": dtype}
-    batch = rm.simulate_batch(robot, [0.0], [0.0], 2.0, **options)
+    batch = rm.simulate_batch(robot, [0.0], [0.0], 2.0, **grouped(True, **options))
     assert batch.v[-1, 0] == pytest.approx(0.4, rel=1e-6 if dtype == "float32" else 1e-9)
 
 
 def test_a_batch_of_no_time_and_parameters_that_broadcast():
-    batch = rm.simulate_batch(SERVICER, Q[:3], V[:3], 0.0, step=0.01)
+    batch = rm.simulate_batch(SERVICER, Q[:3], V[:3], 0.0, integrator=rm.Integrator(step=0.01))
     assert batch.t.shape == (1,)
     assert batch.q.shape == (3, 1, 15)
     name = f"{SERVICER.bodies[4].name}.mass"
     many = rm.simulate_batch(
-        SERVICER, np.broadcast_to(Q[:3], (4, 3, 15)), V[:3], 0.1, step=0.01,
-        parameters={name: np.array([2.0, 3.0, 4.0])},
-    )  # fmt: skip
+        SERVICER,
+        np.broadcast_to(Q[:3], (4, 3, 15)),
+        V[:3],
+        0.1,
+        integrator=rm.Integrator(step=0.01),
+        runs=rm.Runs(parameters={name: np.array([2.0, 3.0, 4.0])}),
+    )
     assert many.evaluate(rm.kinetic_energy).shape == (4, 3, 2)
     with pytest.raises(rm.RemoraError, match="threads"):
-        rm.simulate_batch(SERVICER, Q, V, 1.0, step=0.01, threads=-3)
+        rm.simulate_batch(
+            SERVICER, Q, V, 1.0, integrator=rm.Integrator(step=0.01), target=rm.Target(threads=-3)
+        )
 
 
 # Late times ---------------------------------------------------------------------------------------
@@ -274,9 +355,11 @@ LATE_LOADS = {
 @pytest.mark.parametrize("load", LATE_LOADS)
 def test_the_time_is_double_in_single_precision(load):
     options = {"step": 0.01, "start": LATE, "sample": 0.1, **LATE_LOADS[load]}
-    exact = rm.simulate_batch(SERVICER, Q, V, 0.5, **options)
-    single = rm.simulate_batch(SERVICER, Q, V, 0.5, **options, dtype="float32")
-    still = rm.simulate_batch(SERVICER, Q, V, 0.5, step=0.01, start=LATE, sample=0.1)
+    exact = rm.simulate_batch(SERVICER, Q, V, 0.5, **grouped(True, **options))
+    single = rm.simulate_batch(SERVICER, Q, V, 0.5, **grouped(True, **options, dtype="float32"))
+    still = rm.simulate_batch(
+        SERVICER, Q, V, 0.5, integrator=rm.Integrator(step=0.01), start=LATE, record=0.1
+    )
     assert single.v.dtype == np.float32
     assert np.abs(exact.v - still.v).max() > 0.01  # what acts can be seen
     assert np.abs(single.v - exact.v).max() < 2e-5 * (1.0 + np.abs(exact.v).max())
@@ -321,31 +404,55 @@ IMPOSSIBLE = [
 def test_impossible_numbers_of_the_robot_are_refused(name, bad, place, text):
     own = {"parameters": {name: numbers(name, bad, place)}, "step": 0.02}
     with pytest.raises(rm.InvalidValue, match=text):
-        rm.simulate_batch(SERVICER, Q[:8], V[:8], 0.1, **own)
-    kept = rm.simulate_batch(SERVICER, Q[:8], V[:8], 0.1, **own, failures="keep")
+        rm.simulate_batch(SERVICER, Q[:8], V[:8], 0.1, **grouped(True, **own))
+    kept = rm.simulate_batch(SERVICER, Q[:8], V[:8], 0.1, **grouped(True, **own, failures="keep"))
     others = np.arange(8) != 3
     assert np.array_equal(kept.ok, others)
     assert np.isnan(kept.q[3]).all()
     good = numbers(name, numbers(name, bad, place)[0][place[1:]], place)
-    whole = rm.simulate_batch(SERVICER, Q[:8], V[:8], 0.1, step=0.02, parameters={name: good})
+    whole = rm.simulate_batch(
+        SERVICER,
+        Q[:8],
+        V[:8],
+        0.1,
+        integrator=rm.Integrator(step=0.02),
+        runs=rm.Runs(parameters={name: good}),
+    )
     assert whole.ok.all()
     assert np.array_equal(kept.v[others], whole.v[others])
 
 
 def test_one_impossible_number_for_all_runs():
     with pytest.raises(rm.InvalidValue, match=r"mass must be positive: -100.0"):
-        rm.simulate_batch(SERVICER, Q, V, 0.1, step=0.02, parameters={f"{ARM}.mass": -100.0})
+        rm.simulate_batch(
+            SERVICER,
+            Q,
+            V,
+            0.1,
+            integrator=rm.Integrator(step=0.02),
+            runs=rm.Runs(parameters={f"{ARM}.mass": -100.0}),
+        )
     options = {"parameters": {f"{ARM}.mass": -100.0}, "failures": "keep", "step": 0.02}
-    assert not rm.simulate_batch(SERVICER, Q, V, 0.1, **options).ok.any()
+    assert not rm.simulate_batch(SERVICER, Q, V, 0.1, **grouped(True, **options)).ok.any()
 
 
 def test_placements_that_are_unit_but_for_rounding_are_made_unit():
     x = SERVICER.joints[4].placement
     plain = rm.simulate_batch(
-        SERVICER, Q[0], V[0], 0.1, step=0.02, parameters={f"{ELBOW}.placement": x}
+        SERVICER,
+        Q[0],
+        V[0],
+        0.1,
+        integrator=rm.Integrator(step=0.02),
+        runs=rm.Runs(parameters={f"{ELBOW}.placement": x}),
     )
     near = rm.simulate_batch(
-        SERVICER, Q[0], V[0], 0.1, step=0.02, parameters={f"{ELBOW}.placement": (1 + 3e-7) * x}
+        SERVICER,
+        Q[0],
+        V[0],
+        0.1,
+        integrator=rm.Integrator(step=0.02),
+        runs=rm.Runs(parameters={f"{ELBOW}.placement": (1 + 3e-7) * x}),
     )
     assert np.abs(near.v - plain.v).max() < 1e-14
 
@@ -441,7 +548,7 @@ def fails(t, q, v):
 )
 def test_a_law_that_cannot_be_compiled_is_refused_with_its_line(law, reason, advice):
     with pytest.raises(rm.RemoraError) as caught:
-        rm.simulate_batch(SERVICER, Q, V, 0.1, step=0.02, torque=law)
+        rm.simulate_batch(SERVICER, Q, V, 0.1, integrator=rm.Integrator(step=0.02), torque=law)
     text = str(caught.value)
     lines, first = inspect.getsourcelines(law)
     line = next(k for k, one in enumerate(lines) if "# here" in one)
@@ -458,13 +565,15 @@ def test_functions_to_compile_are_refused_with_their_line():
 
 def test_a_law_that_gives_no_numbers():
     with pytest.raises(rm.RemoraError, match=r"torque must be numbers \(13,\), not str"):
-        rm.simulate_batch(SERVICER, Q, V, 0.1, step=0.02, torque=lambda t, q, v: "none")
+        rm.simulate_batch(
+            SERVICER, Q, V, 0.1, integrator=rm.Integrator(step=0.02), torque=lambda t, q, v: "none"
+        )
 
 
 def test_symbols_outside_of_tracing_are_casadi_s_own():
     casadi = pytest.importorskip("casadi")
     with pytest.raises(rm.RemoraError):
-        rm.simulate_batch(SERVICER, Q, V, 0.1, step=0.02, torque=converts)
+        rm.simulate_batch(SERVICER, Q, V, 0.1, integrator=rm.Integrator(step=0.02), torque=converts)
     assert math.isnan(float(casadi.SX.sym("x")))
     assert float(casadi.SX(2.5)) == 2.5
 
@@ -479,11 +588,18 @@ def test_late_times_with_stops(dtype):
     options = {"step": 0.01, "start": LATE, "stops": 200.0, "sample": 0.2}
     law = {"torque": lambda t, q, v: 8.0 * np.cos(5.0 * t) + 0.0 * v}
     exact = rm.simulate(
-        robot, [0.0], [1.0], 1.0, **law, start=LATE, stops=200.0, sample=0.2, rtol=1e-10,
-        limits="ignore",
-    )  # fmt: skip
+        robot,
+        [0.0],
+        [1.0],
+        1.0,
+        **grouped(**law, start=LATE, stops=200.0, sample=0.2, rtol=1e-10, limits="ignore"),
+    )
     batch = rm.simulate_batch(
-        robot, np.zeros((3, 1)), np.ones((3, 1)), 1.0, **options, **law, dtype=dtype
+        robot,
+        np.zeros((3, 1)),
+        np.ones((3, 1)),
+        1.0,
+        **grouped(True, **options, **law, dtype=dtype),
     )
     assert exact.q.max() > 0.2
     assert np.abs(batch.v[1] - exact.v).max() < (1e-3 if dtype == "float32" else 1e-4)

@@ -7,6 +7,7 @@ import pytest
 
 import remora as rm
 from flat_captures import capture_phases, dispersed, flat, same_switches
+from plain_settings import grouped
 from remora.errors import RemoraError
 from remora.simulation.inputs.moves import Move
 from sliders import slider
@@ -100,11 +101,11 @@ def test_a_batch_can_do_what_single_runs_can(name):
     q, v = Q.copy(), V.copy()
     q[:, 9] = q[:, 9] if place is None else place
     v[:, 7] = v[:, 7] if speed is None else speed
-    batch = rm.simulate_batch(system, q, v, **options)
+    batch = rm.simulate_batch(system, q, v, **grouped(True, **options))
     options.pop("target", None)
     for k in range(3):
         run = rm.simulate(
-            system, q[k], v[k], **options, run=k, step_to_samples=True, limits="ignore"
+            system, q[k], v[k], **grouped(**options, run=k, step_to_samples=True, limits="ignore")
         )
         assert np.abs(batch.final.q[k] - run.q[-1]).max() <= alike
         assert np.abs(batch.final.v[k] - run.v[-1]).max() <= 10.0 * alike
@@ -131,10 +132,12 @@ def test_captures_one_after_the_other():
     q, v = dispersed(3)
     v[2, 3:5] = 0.3, 0.0  # moves away
     options = {"phases": capture_phases(robot), "integrator": "radau", "rtol": 1e-8}
-    batch = rm.simulate_batch(robot, q, v, **options)
+    batch = rm.simulate_batch(robot, q, v, **grouped(True, **options))
     assert batch.outcome.tolist() == ["complete", "complete", "no event"]
     for k in range(3):
-        run = rm.simulate(robot, q[k], v[k], **options, sample=batch.t, step_to_samples=True)
+        run = rm.simulate(
+            robot, q[k], v[k], **grouped(**options, sample=batch.t, step_to_samples=True)
+        )
         assert np.array_equal(batch.final.q[k], run.q[-1])
         same_switches(batch, k, run)
 
@@ -143,9 +146,11 @@ def test_captures_are_bitwise_those_of_single_runs():
     robot, _ = flat()
     q, v = dispersed(3)
     options = {"phases": capture_phases(robot), "integrator": "dopri5", "sample": 0.5}
-    batch = rm.simulate_batch(robot, q, v, **options)
+    batch = rm.simulate_batch(robot, q, v, **grouped(True, **options))
     for k in range(3):
-        run = rm.simulate(robot, q[k], v[k], **options, step_to_samples=True, limits="ignore")
+        run = rm.simulate(
+            robot, q[k], v[k], **grouped(**options, step_to_samples=True, limits="ignore")
+        )
         assert np.array_equal(batch.final.q[k], run.q[-1])
         assert np.array_equal(batch.final.v[k], run.v[-1])
         for mine, alone in zip(batch.switches, run.switches, strict=True):
@@ -160,11 +165,11 @@ def test_each_run_has_its_own_parameters_loads_and_momentum(more):
     torque[:, 6] = 0.1, 0.2, 0.3
     options = {"duration": 0.5, "integrator": "dopri5", "model": "reduced", "torque": torque}
     options |= {"parameters": {"link1.mass": np.array([2.0, 2.5, 3.0])}, "breaks": [0.2], **more}
-    batch = rm.simulate_batch(ARM, Q, V, **options)
+    batch = rm.simulate_batch(ARM, Q, V, **grouped(True, **options))
     for k in range(3):
         robot = ARM.replace_body("link1", mass=2.0 + 0.5 * k)
         given = {n: options[n] for n in ("duration", "integrator", "model", "breaks")}
-        run = rm.simulate(robot, Q[k], V[k], **given, torque=torque[k])
+        run = rm.simulate(robot, Q[k], V[k], **grouped(**given, torque=torque[k]))
         assert np.abs(batch.final.v[k] - run.v[-1]).max() < 1e-13
         again = batch[k]
         assert np.abs(batch.final.v[k] - again.v[-1]).max() < 1e-13
@@ -179,8 +184,8 @@ def test_a_run_that_cannot_go_on_is_named_with_its_joint(target):
     v[:, 7] = 0.0, 0.25, 0.0
     options = {"duration": 0.5, "integrator": "dopri5", "locked": ["j1"], "target": target}
     with pytest.raises(rm.SimulationError, match=r"run \[1\]: contradiction: joint 'j1' moves at"):
-        rm.simulate_batch(ARM, Q, v, **options)
-    batch = rm.simulate_batch(ARM, Q, v, **options, failures="keep")
+        rm.simulate_batch(ARM, Q, v, **grouped(True, **options))
+    batch = rm.simulate_batch(ARM, Q, v, **grouped(True, **options, failures="keep"))
     assert batch.ok.tolist() == [True, False, True]
     assert batch.outcome[1] == {"cpu": "contradiction", "python": "failed"}[target]
 
@@ -189,17 +194,24 @@ def test_a_driven_base_has_no_reduced_model():
     torque = np.array([0.1] + [0.0] * 7)
     options = {"duration": 0.5, "integrator": "dopri5", "model": "reduced", "torque": torque}
     with pytest.raises(rm.SimulationError, match="a base that is not driven"):
-        rm.simulate_batch(ARM, Q, V, **options)
+        rm.simulate_batch(ARM, Q, V, **grouped(True, **options))
     for name, more in (("no prescribed or locked", {"locked": ["j1"], "torque": None}),
                        ("no external wrench", {"base_wrench": np.ones(6)})):  # fmt: skip
         with pytest.raises(RemoraError, match=name):
-            rm.simulate_batch(ARM, Q, V, **{**options, **more})
+            rm.simulate_batch(ARM, Q, V, **grouped(True, **{**options, **more}))
     with pytest.raises(RemoraError, match="no model named 'small'"):
-        rm.simulate_batch(ARM, Q, V, **{**options, "model": "small"})
+        rm.simulate_batch(ARM, Q, V, **grouped(True, **{**options, "model": "small"}))
     robot, q = flat()
     robot = robot.with_active(on=["grasp"])
     with pytest.raises(RemoraError, match="has no constraints \\('grasp'\\)"):
-        rm.simulate_batch(robot, q, np.zeros(6), 1.0, step=0.1, model="reduced")
+        rm.simulate_batch(
+            robot,
+            q,
+            np.zeros(6),
+            1.0,
+            integrator=rm.Integrator(step=0.1),
+            physics=rm.Physics(model="reduced"),
+        )
 
 
 @pytest.mark.parametrize(
@@ -213,14 +225,14 @@ def test_a_driven_base_has_no_reduced_model():
 )
 def test_what_python_does_not_do(more, told):
     with pytest.raises(RemoraError, match=f"integrator='radau' are made by Python.*{told}"):
-        rm.simulate_batch(ARM, Q, V, 0.5, integrator="radau", **more)
+        rm.simulate_batch(ARM, Q, V, 0.5, **grouped(True, integrator="radau", **more))
 
 
 def test_refusals_name_the_way_out():
     with pytest.raises(RemoraError, match=r"'above' of a batch.*target='python'"):
-        rm.simulate_batch(ARM, Q, V, 0.5, step=0.1, events=[ABOVE])
+        rm.simulate_batch(ARM, Q, V, 0.5, integrator=rm.Integrator(step=0.1), events=[ABOVE])
     with pytest.raises(RemoraError, match=r"'odd' cannot be compiled.*target='python'"):
-        rm.simulate_batch(rm.System(ARM, [Odd()]), Q, V, 0.5, step=0.1)
+        rm.simulate_batch(rm.System(ARM, [Odd()]), Q, V, 0.5, integrator=rm.Integrator(step=0.1))
 
 
 @pytest.mark.parametrize("first", ["stop", "record"])
@@ -233,5 +245,5 @@ def test_a_stop_beside_another_event_is_a_stop(how, first):
         rm.Event(lambda t, q, v: q[0] - 0.2, action, action, 1) for action in actions
     ]  # fmt: skip
     robot, given = slider(), {"integrator": "dop853", **how}
-    batch = rm.simulate_batch(robot, [[0.0]], [[1.0]], 1.0, events=events, **given)
+    batch = rm.simulate_batch(robot, [[0.0]], [[1.0]], 1.0, **grouped(True, events=events, **given))
     assert batch.outcome.tolist() == ["stopped"]

@@ -5,6 +5,7 @@ import pytest
 
 import remora as rm
 from flat_captures import REACH, capture_phases, close, dispersed, flat, same_switches
+from plain_settings import grouped
 from remora.algebra import dual_quaternion, pose
 
 
@@ -14,9 +15,14 @@ def captured():
     q, v = dispersed(5)
     v[3, 3] = 0.3  # moves away
     return rm.simulate_batch(
-        robot, q, v, phases=capture_phases(robot), step=0.05, sample=0.25,
-        parameters={"target.mass": np.array([8.0, 9.0, 10.0, 8.0, 12.0])},
-    )  # fmt: skip
+        robot,
+        q,
+        v,
+        capture_phases(robot),
+        integrator=rm.Integrator(step=0.05),
+        record=0.25,
+        runs=rm.Runs(parameters={"target.mass": np.array([8.0, 9.0, 10.0, 8.0, 12.0])}),
+    )
 
 
 def test_each_run_captures_and_releases_at_its_own_time(captured):
@@ -42,9 +48,14 @@ def test_a_run_has_the_same_bits_in_another_batch(captured):
     robot, _ = flat()
     q, v = dispersed(5)
     other = rm.simulate_batch(
-        robot, q[[4, 1]], v[[4, 1]], phases=capture_phases(robot), step=0.05,
-        sample=captured.t, parameters={"target.mass": np.array([12.0, 9.0])},
-    )  # fmt: skip
+        robot,
+        q[[4, 1]],
+        v[[4, 1]],
+        capture_phases(robot),
+        integrator=rm.Integrator(step=0.05),
+        record=captured.t,
+        runs=rm.Runs(parameters={"target.mass": np.array([12.0, 9.0])}),
+    )
     assert np.array_equal(other.q, captured.q[[4, 1]], equal_nan=True)
     for one, all_of in zip(other.switches, captured.switches, strict=True):
         assert np.array_equal(one.impulses["grasp"], all_of.impulses["grasp"][[4, 1]])
@@ -74,9 +85,14 @@ def test_momentum_is_conserved_through_captures_in_space():
     v[6:] = 0.1, -0.05, 0.1, -0.15, 0.03, 0.0
     v = v + 0.02 * np.random.default_rng(1).normal(size=(4, robot.nv))
     batch = rm.simulate_batch(
-        robot, q, v, phases=capture_phases(robot), integrator="dop853", rtol=1e-13, atol=1e-15,
-        sample=0.1, parameters={"mass": np.array([20.0, 8.0]) * np.ones((4, 2))},
-    )  # fmt: skip
+        robot,
+        q,
+        v,
+        capture_phases(robot),
+        integrator=rm.Integrator("dop853", rtol=1e-13, atol=1e-15),
+        record=0.1,
+        runs=rm.Runs(parameters={"mass": np.array([20.0, 8.0]) * np.ones((4, 2))}),
+    )
     assert np.isfinite(batch.switches[1].t).all()
     h = batch.evaluate(rm.momentum)
     assert np.nanmax(np.abs(h - h[:, :1])) < 1e-12 * np.nanmax(np.abs(h))
@@ -86,7 +102,7 @@ def test_phases_by_time_switch_all_runs_at_once():
     robot, q = flat()
     v = dispersed(3)[1]
     phases = [rm.Phase(0.0), rm.Phase(0.5, activate="grasp"), rm.Phase(0.5, release="grasp")]
-    batch = rm.simulate_batch(robot, q, v, phases=phases, step=0.05)
+    batch = rm.simulate_batch(robot, q, v, phases, integrator=rm.Integrator(step=0.05))
     for k in range(3):
         same_switches(batch, k, batch[k])
         assert close(batch.v[k, -1], batch[k].v[-1])
@@ -108,7 +124,7 @@ def test_every_kind_of_constraint_latches_with_the_numbers_of_its_run(kind):
     robot = builder.build(base="fixed").with_active(off=["own"])
     q, v = np.array([[0.3, 1.0], [0.2, -0.7]]), np.array([[0.2, 0.5], [-0.1, 0.3]])
     phases = [rm.Phase(0.1), rm.Phase(0.2, activate="own", latch=True)]
-    batch = rm.simulate_batch(robot, q, v, phases=phases, step=0.02)
+    batch = rm.simulate_batch(robot, q, v, phases, integrator=rm.Integrator(step=0.02))
     same_switches(batch, 1, batch[1])
     assert close(batch.v[1, -1], batch[1].v[-1])
 
@@ -120,7 +136,7 @@ def test_a_latched_pose_lasts_through_a_release():
         rm.Phase(0.1, activate="grasp", latch=True), rm.Phase(0.0, release="grasp"),
         rm.Phase(0.1, activate="grasp"),
     ]  # fmt: skip
-    batch = rm.simulate_batch(robot, q, v, phases=phases, step=0.05)
+    batch = rm.simulate_batch(robot, q, v, phases, integrator=rm.Integrator(step=0.05))
     assert len(batch.switches) == 3
     assert np.abs(batch.switches[2].energy_loss).max() < 1e-15
     assert batch.switches[0].energy_loss.min() > 0.0
@@ -131,7 +147,7 @@ def test_locked_joints_transmit_the_impulse_in_every_run():
     v = dispersed(2)[1]
     v[:, :3] = 0.0
     phases = [rm.Phase(0.0, locked="bus"), rm.Phase(0.3, activate="grasp", locked="bus")]
-    batch = rm.simulate_batch(robot, q, v, phases=phases, step=0.05)
+    batch = rm.simulate_batch(robot, q, v, phases, integrator=rm.Integrator(step=0.05))
     assert np.abs(batch.q[:, -1] - q).max() < 1e-12
     assert np.abs(batch.v[:, -1]).max() < 1e-12
     same_switches(batch, 1, batch[1])
@@ -143,14 +159,16 @@ def test_runs_in_which_a_capture_is_not_possible_fail_alone():
     q[1, 3] += 0.05
     v = dispersed(2)[1]
     phases = [rm.Phase(0.0), rm.Phase(0.5, activate="grasp")]
-    batch = rm.simulate_batch(robot, q, v, phases=phases, step=0.05, failures="keep")
+    batch = rm.simulate_batch(
+        robot, q, v, phases, integrator=rm.Integrator(step=0.05), record=rm.Record(failures="keep")
+    )
     assert batch.ok.tolist() == [True, False]
     assert batch.outcome[1] == "violated constraint"
     assert "latch=True" in batch.faults[1]
     assert np.isnan(batch.switches[0].t).tolist() == [False, True]
     assert np.isnan(batch.q[1, -1]).all()
     with pytest.raises(rm.SimulationError, match=r"run \[1\].*'grasp' by 0.05.*latch=True"):
-        rm.simulate_batch(robot, q, v, phases=phases, step=0.05)
+        rm.simulate_batch(robot, q, v, phases, integrator=rm.Integrator(step=0.05))
 
 
 def test_constraint_parameters_differ_by_run_and_diverged_runs_do_not_disturb_others():
@@ -161,17 +179,23 @@ def test_constraint_parameters_differ_by_run_and_diverged_runs_do_not_disturb_ot
     v = dispersed(2)[1]
     phases = [rm.Phase(0.0), rm.Phase(0.5, activate="grasp")]
     given = {"grasp.child_placement": places}
-    batch = rm.simulate_batch(robot, q, v, phases=phases, step=0.05, parameters=given)
+    batch = rm.simulate_batch(
+        robot, q, v, phases, integrator=rm.Integrator(step=0.05), runs=rm.Runs(parameters=given)
+    )
     assert batch.ok.all()
     same_switches(batch, 1, batch[1])
     given = {"grasp.child_placement": 2.0 * places}
     with pytest.raises(rm.InvalidValue, match=r"child_placement.*unit dual quaternion"):
-        rm.simulate_batch(robot, q, v, phases=phases, step=0.05, parameters=given)
+        rm.simulate_batch(
+            robot, q, v, phases, integrator=rm.Integrator(step=0.05), runs=rm.Runs(parameters=given)
+        )
     v[1] *= 1e3
     hold = rm.Phase(0.5, activate="grasp", latch=True)
     phases = [rm.Phase(0.5, torque=lambda t, q, v: 1e6 * v**3), hold]
     v[0] = 0.0
-    kept = rm.simulate_batch(robot, q, v, phases=phases, step=0.05, failures="keep")
+    kept = rm.simulate_batch(
+        robot, q, v, phases, integrator=rm.Integrator(step=0.05), record=rm.Record(failures="keep")
+    )
     assert kept.outcome.tolist() == ["complete", "not finite"]
     assert np.isnan(kept.switches[0].t).tolist() == [False, True]
 
@@ -194,9 +218,11 @@ def test_impulses_of_a_separation_and_a_capture_at_once_add_up():
     ]  # fmt: skip
     v = np.zeros((3, 9))
     v[:, 0] = v[:, 3] = v[:, 6] = 0.1, 0.2, 0.3
-    batch = rm.simulate_batch(robot, np.tile(q, (3, 1)), v, phases=phases, step=0.05)
+    batch = rm.simulate_batch(
+        robot, np.tile(q, (3, 1)), v, phases, integrator=rm.Integrator(step=0.05)
+    )
     for k in range(3):
-        run = rm.simulate(robot, q, v[k], phases=phases, integrator="rk4", step=0.05)
+        run = rm.simulate(robot, q, v[k], phases, integrator=rm.Integrator("rk4", step=0.05))
         same_switches(batch, k, run)
         assert np.abs(run.switches[0].impulses["weld"]).max() > 0.1
 
@@ -209,8 +235,16 @@ def test_a_separation_that_others_block_fails():
         rm.Phase(0.1, release="grasp", separation={"grasp": (0.1, 0.0, 0.0)}),
     ]
     with pytest.raises(rm.RemoraError, match="other constraints do not let"):
-        rm.simulate(robot, q, v, phases=phases)
-    batch = rm.simulate_batch(robot, q, v, phases=phases, step=0.1, runs=2, failures="keep")
+        rm.simulate(robot, q, v, phases)
+    batch = rm.simulate_batch(
+        robot,
+        q,
+        v,
+        phases,
+        integrator=rm.Integrator(step=0.1),
+        runs=2,
+        record=rm.Record(failures="keep"),
+    )
     assert batch.outcome.tolist() == ["blocked constraint"] * 2
     assert "other constraints do not let" in batch.faults[0]
 
@@ -245,7 +279,7 @@ def test_a_component_switches_a_constraint_in_single_runs_and_batches():
     q, v = dispersed(3)
     system = rm.System(robot, [Contact("grapple", "fixture", 0.1, name="contact")])
     phases = [rm.Phase(3.0), rm.Phase(0.5, activate="grasp", latch=True, after_event=True)]
-    batch = rm.simulate_batch(system, q, v, phases=phases, step=0.05)
+    batch = rm.simulate_batch(system, q, v, phases, integrator=rm.Integrator(step=0.05))
     assert close(batch.events.of("contact.closed")[:, 0], batch.switches[0].t)
     assert close(batch.end, batch.switches[0].t + 0.5)
     run = batch[2]
@@ -262,11 +296,11 @@ def test_a_fixture_in_reach_at_the_start_is_captured_at_once():
     far[3] += 0.5
     phases = capture_phases(robot)
     for start in (0.0, 10.0):
-        run = rm.simulate(robot, q, v, phases=phases, start=start)
+        run = rm.simulate(robot, q, v, phases, start=start)
         assert [e.name for e in run.events] == ["captured"]
         assert abs(run.switches[0].t - start) < 1e-14 * max(1.0, start)
         batch = rm.simulate_batch(
-            robot, np.stack([q, far]), v, phases=phases, step=0.05, start=start
+            robot, np.stack([q, far]), v, phases, integrator=rm.Integrator(step=0.05), start=start
         )
         assert abs(batch.switches[0].t[0] - start) < 1e-14 * max(1.0, start)
         assert batch.outcome.tolist() == ["complete", "no event"]
@@ -279,8 +313,10 @@ def test_an_event_at_the_start_occurs_where_it_is_first_watched():
     v = np.zeros(6)
     event = rm.Event(lambda t, q, v: q[3] - 2.0, "low", "record", -1, at_start=True)
     phases = [rm.Phase(0.1), rm.Phase(0.1), rm.Phase(0.1)]
-    run = rm.simulate(robot, q, v, phases=phases, events=[event])
-    batch = rm.simulate_batch(robot, q, v, phases=phases, events=[event], step=0.05, runs=2)
+    run = rm.simulate(robot, q, v, phases, events=[event])
+    batch = rm.simulate_batch(
+        robot, q, v, phases, events=[event], integrator=rm.Integrator(step=0.05), runs=2
+    )
     assert [e.name for e in run.events] == ["low"]
     assert batch.events.counts.tolist() == [1, 1]
     with pytest.raises(rm.InvalidValue, match="needs the direction"):
@@ -297,10 +333,15 @@ def test_a_capture_sees_the_placements_of_each_run():
     phases = [rm.Phase(3.0, events=rm.capture_events(robot, "grapple", "fixture", **REACH))]
     places = pose.from_translation(np.array([[0.0, 0, 0], [0.1, 0, 0]]))
     batch = rm.simulate_batch(
-        robot, q, v, phases=phases, step=0.05, parameters={"target.placement": places}
+        robot,
+        q,
+        v,
+        phases,
+        integrator=rm.Integrator(step=0.05),
+        runs=rm.Runs(parameters={"target.placement": places}),
     )
     q[1, 3] += 0.1
-    moved = rm.simulate_batch(robot, q, v, phases=phases, step=0.05)
+    moved = rm.simulate_batch(robot, q, v, phases, integrator=rm.Integrator(step=0.05))
     assert close(batch.end, moved.end)
     assert batch.end[1] - batch.end[0] > 0.2
 
@@ -321,7 +362,7 @@ def test_an_event_function_that_a_capture_leaves_at_zero_ends_the_run():
     phases = [rm.Phase(0.1), rm.Phase(0.2, activate="grasp", latch=True)]
     options = {"phases": phases, "step": 0.05, "sample": 0.1, "events": [rate]}
     with pytest.raises(rm.SimulationError, match="stays at zero and changes its sign by rounding"):
-        rm.simulate_batch(robot, q, v, **options)
+        rm.simulate_batch(robot, q, v, **grouped(True, **options))
 
 
 def test_latched_runs_with_different_masses_and_places_move_like_welded_robots():
@@ -330,9 +371,14 @@ def test_latched_runs_with_different_masses_and_places_move_like_welded_robots()
     mass, x = np.array([8.0, 12.0]), np.array([0.0, 0.05])
     places = pose.from_translation(np.stack([x, 2.0 * x, 0.0 * x], axis=-1))
     batch = rm.simulate_batch(
-        robot, q, v, phases=[rm.Phase(0.1), rm.Phase(2.0, activate="grasp", latch=True)],
-        step=0.01, sample=0.1, parameters={"target.mass": mass, "bus.placement": places},
-    )  # fmt: skip
+        robot,
+        q,
+        v,
+        [rm.Phase(0.1), rm.Phase(2.0, activate="grasp", latch=True)],
+        integrator=rm.Integrator(step=0.01),
+        record=0.1,
+        runs=rm.Runs(parameters={"target.mass": mass, "bus.placement": places}),
+    )
     for k in range(2):
         own = robot.replace_body("target", mass=mass[k]).replace_joint("bus", placement=places[k])
         bus, target = own.bodies
@@ -346,6 +392,8 @@ def test_latched_runs_with_different_masses_and_places_move_like_welded_robots()
         before = rm.momentum(own, batch.q[k, 1], batch.v[k, 1])
         A = np.stack([rm.momentum(one, batch.q[k, 1, :3], e) for e in np.eye(3)], axis=-1)
         after = np.linalg.lstsq(A, before, rcond=None)[0]
-        alone = rm.simulate(one, batch.q[k, 1, :3], after, 2.0, integrator="rk4", step=0.01)
+        alone = rm.simulate(
+            one, batch.q[k, 1, :3], after, 2.0, integrator=rm.Integrator("rk4", step=0.01)
+        )
         assert np.abs(alone.q[-1] - batch.q[k, -1, :3]).max() < 1e-10
         assert np.abs(alone.v[-1] - batch.v[k, -1, :3]).max() < 1e-10

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import remora as rm
+from plain_settings import grouped
 from ptx_machine import launched
 from remora.algebra import pose
 from remora.codegen.integration.program_ptx import CudaProgram
@@ -61,7 +62,9 @@ def test_a_closed_chain_in_a_batch_is_that_of_a_single_run():
     robot, q = loop()
     q, v = moving(robot, q, 3)
     torque = np.array([0.3, -0.2, 0.1])
-    batch = rm.simulate_batch(robot, q, v, 2.0, step=0.01, sample=0.5, torque=torque)
+    batch = rm.simulate_batch(
+        robot, q, v, 2.0, integrator=rm.Integrator(step=0.01), record=0.5, torque=torque
+    )
     for k in range(3):
         assert off(robot, batch, k, batch[k]) < 1e-12
     assert np.abs(batch.evaluate(rm.constraint_residual)).max() < 1e-13
@@ -71,7 +74,7 @@ def test_adaptive_steps_of_a_closed_chain_are_those_of_a_single_run():
     robot, q = loop()
     q, v = moving(robot, q, 2)
     options = {"integrator": "dopri5", "rtol": 1e-9, "atol": 1e-11, "step": 1e-3, "sample": 0.5}
-    batch = rm.simulate_batch(robot, q, v, 2.0, **options)
+    batch = rm.simulate_batch(robot, q, v, 2.0, **grouped(True, **options))
     for k in range(2):
         assert off(robot, batch, k, batch[k]) < 1e-11  # rounding moves the steps' ends
     assert np.abs(batch.evaluate(rm.constraint_residual)).max() < 1e-13
@@ -81,7 +84,7 @@ def test_drift_and_momentum_of_closed_chains_in_a_batch_over_100_s():
     robot, q = loop("free")
     q, v = moving(robot, q, 4)
     options = {"integrator": "dop853", "rtol": 1e-13, "atol": 1e-15, "sample": 10.0}
-    batch = rm.simulate_batch(robot, q, 0.3 * v, 100.0, **options)
+    batch = rm.simulate_batch(robot, q, 0.3 * v, 100.0, **grouped(True, **options))
     assert np.abs(batch.evaluate(rm.constraint_residual)).max() < 1e-10
     h = batch.evaluate(rm.momentum)
     assert np.abs(h - h[:, :1]).max() < 1e-12 * np.abs(h).max()
@@ -94,7 +97,14 @@ def test_parameters_and_prescribed_joints_of_closed_chains_differ_by_run():
     move = {"j0": rm.Motion.between(0.0, 1.0, 1.7, 1.9)}
     parameters = {"link1.mass": np.array([2.0, 5.0])}
     batch = rm.simulate_batch(
-        robot, q, np.zeros(3), 1.0, step=0.02, sample=0.5, prescribed=move, parameters=parameters
+        robot,
+        q,
+        np.zeros(3),
+        1.0,
+        integrator=rm.Integrator(step=0.02),
+        record=0.5,
+        prescribed=move,
+        runs=rm.Runs(parameters=parameters),
     )
     for k in range(2):
         assert off(robot, batch, k, batch[k]) < 1e-12
@@ -137,7 +147,7 @@ def test_two_arms_that_hold_a_workpiece_keep_momentum_in_a_batch():
     rng = np.random.default_rng(1)
     v = np.stack([rm.close_loops(robot, q, 0.1 * rng.normal(size=robot.nv))[1] for _ in range(3)])
     options = {"integrator": "dop853", "rtol": 1e-13, "atol": 1e-14, "sample": 0.5}
-    batch = rm.simulate_batch(robot, q, v, 2.0, **options)
+    batch = rm.simulate_batch(robot, q, v, 2.0, **grouped(True, **options))
     assert np.abs(batch.evaluate(rm.constraint_residual)).max() < 1e-12
     h = batch.evaluate(rm.momentum)
     assert np.abs(h - h[:, :1]).max() < 1e-12 * np.abs(h).max()
@@ -149,11 +159,18 @@ def test_a_run_that_begins_with_a_violated_constraint_fails_and_is_named():
     apart, sliding = q.copy(), v.copy()
     apart[1, 1] += 1e-3
     with pytest.raises(rm.SimulationError, match=r"run \[1\].*begins with violated.*'pin'"):
-        rm.simulate_batch(robot, apart, v, 0.1, step=0.02)
+        rm.simulate_batch(robot, apart, v, 0.1, integrator=rm.Integrator(step=0.02))
     sliding[2, 1] += 1e-3
     with pytest.raises(rm.SimulationError, match=r"run \[2\].*velocity that violates.*'pin'"):
-        rm.simulate_batch(robot, q, sliding, 0.1, step=0.02)
-    kept = rm.simulate_batch(robot, apart, sliding, 0.1, step=0.02, failures="keep")
+        rm.simulate_batch(robot, q, sliding, 0.1, integrator=rm.Integrator(step=0.02))
+    kept = rm.simulate_batch(
+        robot,
+        apart,
+        sliding,
+        0.1,
+        integrator=rm.Integrator(step=0.02),
+        record=rm.Record(failures="keep"),
+    )
     assert kept.ok.tolist() == [True, False, False]
     assert kept.outcome.tolist() == ["complete", "violated constraint", "violated constraint"]
     assert "'pin'" in kept.faults[1]
@@ -167,14 +184,23 @@ def test_a_locked_joint_that_a_constraint_would_move_fails():
     phases = [rm.Phase(0.0), rm.Phase(0.1, locked=("j0", "j1"))]
     v[1] = 0.0
     v[0] = rm.close_loops(robot, q[0], [0.0, 0.0, 1.0])[1]
-    batch = rm.simulate_batch(robot, q, v, phases=phases, step=0.02, failures="keep")
+    batch = rm.simulate_batch(
+        robot, q, v, phases, integrator=rm.Integrator(step=0.02), record=rm.Record(failures="keep")
+    )
     assert batch.outcome.tolist() == ["contradiction", "complete"]
 
 
 def test_float32_and_constraints_is_refused():
     robot, q = loop()
     with pytest.raises(rm.RemoraError, match=r"'pin' acts.*float64"):
-        rm.simulate_batch(robot, q, np.zeros(robot.nv), 0.1, step=0.02, dtype="float32")
+        rm.simulate_batch(
+            robot,
+            q,
+            np.zeros(robot.nv),
+            0.1,
+            integrator=rm.Integrator(step=0.02),
+            target=rm.Target(dtype="float32"),
+        )
 
 
 def test_the_program_with_constraints_on_a_gpu():
@@ -197,6 +223,8 @@ def test_the_program_with_constraints_on_a_gpu():
     made = CudaProgram(program, "four_bar", "float64")
     found = launched(made, numbers, table.passed(), block=1, capacity=1)
     got = dict(zip([o.name for o in program.outputs], found, strict=True))
-    batch = rm.simulate_batch(robot, given["q"], given["v"], 0.1, step=0.05)
+    batch = rm.simulate_batch(
+        robot, given["q"], given["v"], 0.1, integrator=rm.Integrator(step=0.05)
+    )
     assert np.abs(got["final q"] - batch.q[:, -1]).max() < 1e-13
     assert np.abs(got["final v"] - batch.v[:, -1]).max() < 1e-13

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import remora as rm
+from plain_settings import grouped
 from sliders import slider
 
 
@@ -60,7 +61,9 @@ def test_the_end_of_a_run_that_an_event_stops(integrator, sample, tmp_path):
     ]
     options = {"integrator": integrator, "step": 0.01, "sample": sample}
     speeds = np.array([[-2.0], [0.0], [0.3]])
-    batch = rm.simulate_batch(system, [0.0], speeds, phases=phases, progress=False, **options)
+    batch = rm.simulate_batch(
+        system, [0.0], speeds, **grouped(True, phases=phases, progress=False, **options)
+    )
     assert batch.outcome.tolist() == ["complete", "stopped", "stopped"]
     for k, run in enumerate(batch[i] for i in range(3)):
         assert batch.final.t[k] == batch.end[k] == pytest.approx(run.t[-1], abs=1e-9)
@@ -88,11 +91,21 @@ def test_conditions_of_a_phase_are_on_its_clock():
             rm.Phase(1.5),
             rm.Phase(2.0, events=[rm.Event(at, "time", "stop", 1)], own_clock=own_clock),
         ]
-        run = rm.simulate(slider(), [0.0], [1.0], phases=phases, limits="ignore", progress=False)
+        run = rm.simulate(
+            slider(),
+            [0.0],
+            [1.0],
+            phases,
+            physics=rm.Physics(limits="ignore"),
+            record=rm.Record(progress=False),
+        )
         assert run.t[-1] == pytest.approx(end, abs=1e-12)
         for options in ({"step": 0.1}, {"integrator": "dopri5"}):
             batch = rm.simulate_batch(
-                slider(), [0.0], [1.0], phases=phases, runs=2, progress=False, **options
+                slider(),
+                [0.0],
+                [1.0],
+                **grouped(True, phases=phases, runs=2, progress=False, **options),
             )
             assert batch.end == pytest.approx([end, end], abs=1e-12)
 
@@ -104,8 +117,10 @@ def test_an_event_at_the_start_is_reported_at_the_start():
     events = [rm.Event(near, "near", "record", -1, at_start=True)]
     for start in (0.0, 3.0):
         options = {"events": events, "start": start, "progress": False}
-        run = rm.simulate(slider(), [0.0], [1.0], 1.0, limits="ignore", **options)
-        batch = rm.simulate_batch(slider(), [0.0], [1.0], 1.0, step=0.1, runs=1, **options)
+        run = rm.simulate(slider(), [0.0], [1.0], 1.0, **grouped(limits="ignore", **options))
+        batch = rm.simulate_batch(
+            slider(), [0.0], [1.0], 1.0, **grouped(True, step=0.1, runs=1, **options)
+        )
         assert [event.t for event in run.events] == [start]
         assert batch.events.times[0].tolist() == [start]
 
@@ -119,8 +134,8 @@ def test_conditions_of_all_phases_are_on_the_clock_of_the_run():
         "events": [rm.Event(at, "time", "stop", 1)],
         "progress": False,
     }
-    run = rm.simulate(slider(), [0.0], [1.0], **options)
-    batch = rm.simulate_batch(slider(), [0.0], [1.0], step=0.1, runs=1, **options)
+    run = rm.simulate(slider(), [0.0], [1.0], **grouped(**options))
+    batch = rm.simulate_batch(slider(), [0.0], [1.0], **grouped(True, step=0.1, runs=1, **options))
     assert run.t[-1] == batch.end[0] == 2.25
 
 
@@ -130,9 +145,9 @@ def test_the_first_time_of_an_event_does_not_depend_on_how_many_are_stored(most)
     options = {"step": 0.01, "max_events": most, "progress": False, "runs": 2}
     if most == 5:
         with pytest.warns(RuntimeWarning, match=r"more than 5 events .*events\.first"):
-            events = rm.simulate_batch(system, [0.0], [0.0], 4.0, **options).events
+            events = rm.simulate_batch(system, [0.0], [0.0], 4.0, **grouped(True, **options)).events
     else:
-        events = rm.simulate_batch(system, [0.0], [0.0], 4.0, **options).events
+        events = rm.simulate_batch(system, [0.0], [0.0], 4.0, **grouped(True, **options)).events
     first = dict(zip(events.names, events.first[0], strict=True))
     assert first["beat.late"] == pytest.approx(3.3, abs=1e-12)
     assert first["beat.beats"] == pytest.approx((np.pi - 0.1) / 40.0, abs=1e-12)
@@ -152,12 +167,18 @@ def test_an_event_in_a_step_that_the_next_one_must_be_shorter_than():
     events = [rm.Event(beats, "beats", "record")]
     options = {"torque": pushed, "events": events, "integrator": "dopri5", "rtol": 1e-8}
     batch = rm.simulate_batch(
-        slider(), [0.0], [[0.0], [0.3]], 6.0, max_step=0.05, progress=False, **options
+        slider(),
+        [0.0],
+        [[0.0], [0.3]],
+        6.0,
+        **grouped(True, max_step=0.05, progress=False, **options),
     )
     exact = (np.pi * np.arange(1, 44) - 0.1) / 23.0
     for k in range(2):
         assert batch.events.of("beats")[k] == pytest.approx(exact, abs=1e-12)
-    run = rm.simulate(slider(), [0.0], [0.3], 6.0, limits="ignore", progress=False, **options)
+    run = rm.simulate(
+        slider(), [0.0], [0.3], 6.0, **grouped(limits="ignore", progress=False, **options)
+    )
     assert batch.final.q[1] == pytest.approx(run.q[-1], abs=1e-6)
 
 
@@ -167,14 +188,27 @@ def test_a_parameter_of_a_run_sets_its_initial_states(step):
     system = rm.System(slider(), [Lag(np.array([0.0, 0.0]))])
     numbers = np.array([[0.0, 0.0], [0.0, 1.0], [0.0, 5.0]])
     batch = rm.simulate_batch(
-        system, [0.0], [0.0], 2.0, parameters={"lag.numbers": numbers}, progress=False, **step
+        system,
+        [0.0],
+        [0.0],
+        2.0,
+        **grouped(True, parameters={"lag.numbers": numbers}, progress=False, **step),
     )
     assert batch.final.q[:, 0] == pytest.approx([0.0, 2.0, 10.0])
     assert batch[2].q[-1] == pytest.approx(batch.final.q[2])
     given = rm.simulate_batch(
-        system, [0.0], [0.0], 2.0, parameters={"lag.numbers": numbers},
-        initial={"lag.force": 3.0}, progress=False, **step,
-    )  # fmt: skip
+        system,
+        [0.0],
+        [0.0],
+        2.0,
+        **grouped(
+            True,
+            parameters={"lag.numbers": numbers},
+            initial={"lag.force": 3.0},
+            progress=False,
+            **step,
+        ),
+    )
     assert given.final.q[:, 0] == pytest.approx([6.0, 6.0, 6.0])
 
 
@@ -191,9 +225,14 @@ class Weighed(rm.Component):
 def test_a_mass_of_a_run_sets_its_initial_states():
     system = rm.System(slider(), [Weighed()])
     batch = rm.simulate_batch(
-        system, [0.0], [0.0], 0.1, step=0.1, parameters={"mass.mass": [1.0, 4.0, -1.0]},
-        failures="keep", progress=False,
-    )  # fmt: skip
+        system,
+        [0.0],
+        [0.0],
+        0.1,
+        integrator=rm.Integrator(step=0.1),
+        runs=rm.Runs(parameters={"mass.mass": [1.0, 4.0, -1.0]}),
+        record=rm.Record(failures="keep", progress=False),
+    )
     assert batch.final.signals["weighed.level"][:2].tolist() == [1.0, 0.25]
     assert batch[1].signals["weighed.level"][-1] == 0.25
     assert batch.ok.tolist() == [True, True, False]
@@ -218,11 +257,19 @@ def test_a_parameter_that_changes_more_than_initial_values_is_refused():
     options = {"step": 0.1, "progress": False}
     with pytest.raises(rm.RemoraError, match=r"counted\.count = 3.* changes the interface"):
         rm.simulate_batch(
-            system, [0.0], [0.0], 0.1, parameters={"counted.count": [2.0, 3.0]}, **options
+            system,
+            [0.0],
+            [0.0],
+            0.1,
+            **grouped(True, parameters={"counted.count": [2.0, 3.0]}, **options),
         )
     with pytest.raises(rm.RemoraError, match=r"'counted' cannot have .*count = 9.*too many"):
         rm.simulate_batch(
-            system, [0.0], [0.0], 0.1, parameters={"counted.count": [2.0, 9.0]}, **options
+            system,
+            [0.0],
+            [0.0],
+            0.1,
+            **grouped(True, parameters={"counted.count": [2.0, 9.0]}, **options),
         )
 
 
@@ -232,12 +279,14 @@ def test_a_parameter_that_changes_more_than_initial_values_is_refused():
 def interrupted(speeds, duration, **options):
     """Return a batch that is interrupted a second after it began; it never ends by itself."""
     given = {**options, "progress": False}
-    rm.simulate_batch(slider(), [0.0], speeds, 0.1, **{**given, "sample": None})  # compile
+    rm.simulate_batch(
+        slider(), [0.0], speeds, 0.1, **grouped(True, **{**given, "sample": None})
+    )  # compile
     timer = threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT))
     timer.start()
     try:
         with pytest.warns(RuntimeWarning, match="the runs that are done are kept"):
-            return rm.simulate_batch(slider(), [0.0], speeds, duration, **given)
+            return rm.simulate_batch(slider(), [0.0], speeds, duration, **grouped(True, **given))
     finally:
         timer.cancel()
 

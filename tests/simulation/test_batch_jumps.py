@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import remora as rm
+from plain_settings import grouped
 from sliders import slider
 
 WAYS = [{"step": 0.03}, {"integrator": "dopri5"}]
@@ -44,7 +45,7 @@ class Alarm(rm.Component):
 @pytest.mark.parametrize("options", WAYS)
 def test_an_event_of_a_held_output_happens_at_the_tick(options):
     system = rm.System(slider(), [Clock(sample_time=0.1), Alarm()])
-    batch = rm.simulate_batch(system, [0.0], [1.0], 1.0, runs=1, **options)
+    batch = rm.simulate_batch(system, [0.0], [1.0], 1.0, **grouped(True, runs=1, **options))
     assert times_of(batch, "alarm.late") == pytest.approx([0.6], abs=1e-12)
 
 
@@ -76,7 +77,7 @@ class Count(rm.Component):
 @pytest.mark.parametrize("options", WAYS)
 def test_a_reset_can_cause_another_event(options):
     system = rm.System(slider(), [Count()])
-    batch = rm.simulate_batch(system, [0.0], [0.0], 1.0, runs=1, **options)
+    batch = rm.simulate_batch(system, [0.0], [0.0], 1.0, **grouped(True, runs=1, **options))
     for name in ("count.full", "count.emptied"):
         assert times_of(batch, name) == pytest.approx([0.3, 0.6, 0.9], abs=1e-12)
     assert batch.signals["count.emptyings"][0, -1] == 3.0
@@ -115,7 +116,7 @@ class Line(rm.Component):
 def test_jumps_count_in_their_direction_and_once(options):
     system = rm.System(slider(), [Teleport(), Line()])
     by = {"teleport.by": np.array([0.5, -0.5, 0.0, 0.1])}
-    batch = rm.simulate_batch(system, [0.0], [1.0], 1.0, parameters=by, **options)
+    batch = rm.simulate_batch(system, [0.0], [1.0], 1.0, **grouped(True, parameters=by, **options))
     assert batch.signals["line.count"][:, -1].tolist() == [1.0, 0.0, 1.0, 1.0]
     for k, moved in enumerate(by["teleport.by"]):
         alone = rm.System(slider(), [Teleport(by=float(moved)), Line()])
@@ -138,6 +139,8 @@ class Bump(rm.Component):
 
 @pytest.mark.parametrize("options", [{"step": 1.0}, {"integrator": "dopri5", "step": 1.0}])
 def test_an_excursion_before_another_event_is_seen(options):
-    batch = rm.simulate_batch(rm.System(slider(), [Bump()]), [0.0], [1.0], 1.0, runs=1, **options)
+    batch = rm.simulate_batch(
+        rm.System(slider(), [Bump()]), [0.0], [1.0], 1.0, **grouped(True, runs=1, **options)
+    )
     assert times_of(batch, "bump.up") == pytest.approx([0.2], abs=1e-12)
     assert times_of(batch, "bump.end") == pytest.approx([0.9], abs=1e-12)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import remora as rm
+from plain_settings import grouped
 from remora.simulation.batch import batch_phases
 from remora.simulation.program import event_search
 
@@ -30,13 +31,13 @@ def keys(monkeypatch):
 
 
 def test_the_same_robot_is_not_digested_again(keys):
-    first = rm.simulate_batch(ROBOT, Q, V, **OPTIONS)
-    again = rm.simulate_batch(ROBOT, Q, V, **OPTIONS)
+    first = rm.simulate_batch(ROBOT, Q, V, **grouped(True, **OPTIONS))
+    again = rm.simulate_batch(ROBOT, Q, V, **grouped(True, **OPTIONS))
     assert len(keys) == 1
     assert np.array_equal(first.q, again.q)
     copy = dataclasses.replace(ROBOT)
     assert copy is not ROBOT
-    rm.simulate_batch(copy, Q, V, **OPTIONS)
+    rm.simulate_batch(copy, Q, V, **grouped(True, **OPTIONS))
     assert len(keys) == 2  # another object, compared by value
     assert keys[0] == keys[1]
     assert len(batch_phases._kept) == 1
@@ -52,27 +53,27 @@ def test_the_same_robot_is_not_digested_again(keys):
     ids=lambda change: next(reversed(change)),
 )  # fmt: skip
 def test_other_settings_are_other_programs(change, keys):
-    rm.simulate_batch(ROBOT, Q, V, **OPTIONS)
-    rm.simulate_batch(ROBOT, Q, V, **OPTIONS | change)
-    rm.simulate_batch(ROBOT, Q, V, **OPTIONS | change)
+    rm.simulate_batch(ROBOT, Q, V, **grouped(True, **OPTIONS))
+    rm.simulate_batch(ROBOT, Q, V, **grouped(True, **OPTIONS | change))
+    rm.simulate_batch(ROBOT, Q, V, **grouped(True, **OPTIONS | change))
     assert len(keys) == 2
     assert keys[0] != keys[1]
 
 
 def test_loads_are_compared_by_value(keys):
     torque = np.zeros(ROBOT.nv)
-    still = rm.simulate_batch(ROBOT, Q, V, torque=torque, **OPTIONS)
+    still = rm.simulate_batch(ROBOT, Q, V, **grouped(True, torque=torque, **OPTIONS))
     torque[-1] = 2.0
-    pushed = rm.simulate_batch(ROBOT, Q, V, torque=torque, **OPTIONS)
+    pushed = rm.simulate_batch(ROBOT, Q, V, **grouped(True, torque=torque, **OPTIONS))
     assert len(keys) == 2
     assert not np.array_equal(still.q[:, -1], pushed.q[:, -1])
 
 
 def test_a_replaced_formulation_is_compared_by_value(keys, monkeypatch):
-    rm.simulate_batch(ROBOT, Q, V, **OPTIONS)
+    rm.simulate_batch(ROBOT, Q, V, **grouped(True, **OPTIONS))
     monkeypatch.setitem(rm.FORMULATIONS, "articulated", rm.FORMULATIONS["composite"])
     for _ in range(2):
-        rm.simulate_batch(ROBOT, Q, V, **OPTIONS)
+        rm.simulate_batch(ROBOT, Q, V, **grouped(True, **OPTIONS))
     assert len(keys) == 3
     assert keys[0] != keys[1] == keys[2]
 
@@ -90,7 +91,7 @@ def test_more_nodes_of_the_event_search_are_not_more_code(keys, monkeypatch):
         batch_phases._recent.clear()
         event = rm.Event(lambda t, q, v: rm.frame_pose(ROBOT, q, frame)[7] - 0.3, "there")
         batch = rm.simulate_batch(
-            ROBOT, Q, V, 2.0, integrator="dopri5", events=[event], progress=False
+            ROBOT, Q, V, 2.0, integrator="dopri5", events=[event], record=rm.Record(progress=False)
         )
         (kernel,) = batch_phases._kept.values()
         sizes.append(len(repr(kernel.program.content())))

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import remora as rm
+from plain_settings import grouped
 from sliders import slider
 
 ROBOT = slider(upper=1.0, lower=-2.0, velocity=0.8, effort=0.5)
@@ -13,7 +14,11 @@ V = np.array([[0.3], [-0.4], [0.1]])
 @pytest.mark.parametrize("options", [{"integrator": "dop853"}, {"step": 0.1}])
 def test_limits_are_recorded_as_in_single_runs(options):
     batch = rm.simulate_batch(
-        ROBOT, np.zeros((3, 1)), V, 5.0, torque={"slide": 0.1}, limits="record", **options
+        ROBOT,
+        np.zeros((3, 1)),
+        V,
+        5.0,
+        **grouped(True, torque={"slide": 0.1}, limits="record", **options),
     )
     names = np.array(batch.events.names)
     for k in range(3):
@@ -33,33 +38,58 @@ def test_limits_are_recorded_as_in_single_runs(options):
 def test_a_robot_without_loads_finds_the_program_with_its_limits():
     """Programs of robots alone are found by the robot's identity, and by what is watched."""
     options = {"integrator": "dop853"}
-    plain = rm.simulate_batch(ROBOT, np.zeros((3, 1)), V, 5.0, **options)
-    watched = rm.simulate_batch(ROBOT, np.zeros((3, 1)), V, 5.0, limits="record", **options)
-    stopped = rm.simulate_batch(ROBOT, np.zeros((3, 1)), V, 5.0, limits="stop", **options)
+    plain = rm.simulate_batch(ROBOT, np.zeros((3, 1)), V, 5.0, **grouped(True, **options))
+    watched = rm.simulate_batch(
+        ROBOT, np.zeros((3, 1)), V, 5.0, **grouped(True, limits="record", **options)
+    )
+    stopped = rm.simulate_batch(
+        ROBOT, np.zeros((3, 1)), V, 5.0, **grouped(True, limits="stop", **options)
+    )
     assert plain.events is None
     assert watched.events.counts.tolist() == [1, 0, 0]
     assert stopped.outcome.tolist() == ["stopped", "complete", "complete"]
-    again = rm.simulate_batch(ROBOT, np.zeros((3, 1)), V, 5.0, **options)
+    again = rm.simulate_batch(ROBOT, np.zeros((3, 1)), V, 5.0, **grouped(True, **options))
     assert again.events is None
 
 
 def test_a_limit_stops_a_run_where_it_is():
-    batch = rm.simulate_batch(ROBOT, np.zeros((3, 1)), V, 5.0, step=0.1, limits="stop")
+    batch = rm.simulate_batch(
+        ROBOT,
+        np.zeros((3, 1)),
+        V,
+        5.0,
+        integrator=rm.Integrator(step=0.1),
+        physics=rm.Physics(limits="stop"),
+    )
     assert batch.outcome.tolist() == ["stopped", "complete", "complete"]
     assert batch.end[0] == pytest.approx(1.0 / 0.3, rel=1e-14)
     assert batch.final.q[0, 0] == pytest.approx(1.0, rel=1e-14)
 
 
 def test_limits_are_ignored_if_nothing_is_said():
-    assert rm.simulate_batch(ROBOT, np.zeros((3, 1)), V, 5.0, step=0.1).events is None
+    assert (
+        rm.simulate_batch(
+            ROBOT, np.zeros((3, 1)), V, 5.0, integrator=rm.Integrator(step=0.1)
+        ).events
+        is None
+    )
     with pytest.raises(rm.UnknownName, match="treatment of limits named 'warn'"):
-        rm.simulate_batch(ROBOT, np.zeros((3, 1)), V, 5.0, step=0.1, limits="warn")
+        rm.simulate_batch(
+            ROBOT,
+            np.zeros((3, 1)),
+            V,
+            5.0,
+            integrator=rm.Integrator(step=0.1),
+            physics=rm.Physics(limits="warn"),
+        )
 
 
 def test_drives_saturate():
     options = {"torque": {"slide": 3.0}, "step": 0.1}
-    batch = rm.simulate_batch(ROBOT, np.zeros((3, 1)), V, 2.0, saturate=True, **options)
+    batch = rm.simulate_batch(
+        ROBOT, np.zeros((3, 1)), V, 2.0, **grouped(True, saturate=True, **options)
+    )
     mass = rm.mass_matrix(ROBOT, [0.0])[0, 0]
     assert batch.v[:, -1] == pytest.approx(V + 2.0 * 0.5 / mass, rel=1e-13)
-    free = rm.simulate_batch(ROBOT, np.zeros((3, 1)), V, 2.0, **options)
+    free = rm.simulate_batch(ROBOT, np.zeros((3, 1)), V, 2.0, **grouped(True, **options))
     assert free.v[:, -1] == pytest.approx(V + 2.0 * 3.0 / mass, rel=1e-13)

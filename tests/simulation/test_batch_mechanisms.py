@@ -29,7 +29,9 @@ def compared(robot, runs, step, tolerance):
         q = rm.neutral(robot)
         states.append(rm.close_loops(robot, q, 0.1 * rng.normal(size=robot.nv)))
     q, v = (np.array(part) for part in zip(*states, strict=True))
-    batch = rm.simulate_batch(robot, q, v, 10 * step, step=step, sample=5 * step)
+    batch = rm.simulate_batch(
+        robot, q, v, 10 * step, integrator=rm.Integrator(step=step), record=5 * step
+    )
     assert batch.ok.all()
     h = batch.evaluate(rm.momentum)
     assert np.abs(h - h[:, :1]).max() < tolerance * np.abs(h).max()

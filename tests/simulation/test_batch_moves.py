@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import remora as rm
+from plain_settings import grouped
 from remora.algebra.array_ops import asarray, casadi
 from remora.simulation.inputs.moves import Move, through
 
@@ -27,11 +28,11 @@ def test_a_batch_moves_as_a_single_run():
     mass = np.array([9.0, 12.0])
     options = {"integrator": "rk4", "step": 0.05, "sample": 0.5}
     batch = rm.simulate_batch(
-        ROBOT, q, V, phases=PHASES, parameters={"body_2.mass": mass}, **options
+        ROBOT, q, V, **grouped(True, phases=PHASES, parameters={"body_2.mass": mass}, **options)
     )
     for k in range(2):
         robot = ROBOT.replace_body("body_2", mass=mass[k])
-        run = rm.simulate(robot, q, V, phases=PHASES, step_to_samples=True, **options)
+        run = rm.simulate(robot, q, V, **grouped(phases=PHASES, step_to_samples=True, **options))
         last = run.q[-1]
         assert np.abs(batch.q[k, -1] - last).max() < 1e-12
         assert np.abs(batch[k].q[-1] - last).max() < 1e-12
@@ -41,14 +42,16 @@ def test_what_is_not_known_before_the_run_is_refused():
     starts = np.tile(Q, (2, 1))
     starts[1, 8] = 0.1
     with pytest.raises(rm.RemoraError, match=r"'J1' in 'phase 1'.*differs from run to run"):
-        rm.simulate_batch(ROBOT, starts, V, phases=PHASES, step=0.1)
+        rm.simulate_batch(ROBOT, starts, V, PHASES, integrator=rm.Integrator(step=0.1))
     free = [rm.Phase(0.5), *PHASES]
     with pytest.raises(rm.RemoraError, match=r"'J1' in 'phase 2'.*not known before the run"):
-        rm.simulate_batch(ROBOT, Q, V, phases=free, step=0.1, runs=1)
+        rm.simulate_batch(ROBOT, Q, V, free, integrator=rm.Integrator(step=0.1), runs=1)
     turned = rm.Event(lambda t, q, v: q[8] - 0.2, "turned", "next")
     early = [rm.Phase(1.0, prescribed=PHASES[0].prescribed, own_clock=True, events=[turned])]
     with pytest.raises(rm.RemoraError, match=r"'J1' in 'phase 2'.*events that end it"):
-        rm.simulate_batch(ROBOT, Q, V, phases=[*early, PHASES[1]], step=0.1, runs=1)
+        rm.simulate_batch(
+            ROBOT, Q, V, [*early, PHASES[1]], integrator=rm.Integrator(step=0.1), runs=1
+        )
 
 
 @pytest.mark.parametrize("t", [-0.5, 0.0, 0.2, 0.5, 0.9, 1.0, 1.5])

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import remora as rm
+from plain_settings import grouped
 from sliders import slider
 
 SLIDER = slider(mass=1.3)
@@ -23,11 +24,19 @@ def difference(phases, **options):
     """Return the largest difference of states at 0.9 s, alone and in a batch."""
     times = [0.0, 0.9]
     alone = rm.simulate(
-        SLIDER, [0.0], [1.0], phases=phases, integrator="rk4", step=0.01, limits="ignore",
-        sample=times, step_to_samples=True, progress=False,
-    )  # fmt: skip
+        SLIDER,
+        [0.0],
+        [1.0],
+        phases,
+        integrator=rm.Integrator("rk4", step=0.01, step_to_samples=True),
+        physics=rm.Physics(limits="ignore"),
+        record=rm.Record(times, progress=False),
+    )
     batch = rm.simulate_batch(
-        SLIDER, [0.0], [1.0], phases=phases, runs=2, step=0.01, sample=times, **options
+        SLIDER,
+        [0.0],
+        [1.0],
+        **grouped(True, phases=phases, runs=2, step=0.01, sample=times, **options),
     )
     assert np.array_equal(batch.q[0, :2], batch.q[1, :2])
     off = np.abs(batch.q[0, 1] - alone.q[1]), np.abs(batch.v[0, 1] - alone.v[1])

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import remora as rm
+from plain_settings import grouped
 from remora.algebra.array_ops import sqrt
 from sliders import slider
 
@@ -36,8 +37,10 @@ def test_a_reset_that_breaks_a_unit_quaternion_ends_the_run(options):
     sizes = {"stretch.size": [1.0, 1.0 + 1e-12, 1.001, 0.0]}
     start = rm.neutral(robot), np.array([0.1, 0.2, 0.3])
     with pytest.raises(rm.SimulationError, match=r"unit norm.*'stretch\.due'"):
-        rm.simulate_batch(system, *start, 1.0, parameters=sizes, **options)
-    batch = rm.simulate_batch(system, *start, 1.0, parameters=sizes, failures="keep", **options)
+        rm.simulate_batch(system, *start, 1.0, **grouped(True, parameters=sizes, **options))
+    batch = rm.simulate_batch(
+        system, *start, 1.0, **grouped(True, parameters=sizes, failures="keep", **options)
+    )
     assert batch.ok.tolist() == [True, True, False, False]
     assert batch.outcome.tolist() == ["complete"] * 2 + ["invalid reset"] * 2
     assert np.allclose(batch.end, [1.0, 1.0, 0.5, 0.5], atol=1e-12)
@@ -57,7 +60,12 @@ def test_a_reset_that_is_not_finite_ends_the_run():
 
     system = rm.System(robot, [Overflow(name="stretch")])
     batch = rm.simulate_batch(
-        system, *start, 1.0, step=0.01, parameters=parameters, failures="keep"
+        system,
+        *start,
+        1.0,
+        integrator=rm.Integrator(step=0.01),
+        runs=rm.Runs(parameters=parameters),
+        record=rm.Record(failures="keep"),
     )
     assert batch.outcome.tolist() == ["complete", "invalid reset"]
 
@@ -81,12 +89,12 @@ def test_an_event_function_that_is_nan_ends_the_run(action, options):
     system = rm.System(slider(), [Root(action=action)])
     until = {"root.until": [0.3, 2.0, -1.0]}
     batch = rm.simulate_batch(
-        system, [0.0], [1.0], 1.0, parameters=until, failures="keep", **options
+        system, [0.0], [1.0], 1.0, **grouped(True, parameters=until, failures="keep", **options)
     )
     assert batch.outcome.tolist() == ["event is NaN", "complete", "event is NaN"]
     assert batch.ok.tolist() == [False, True, False]
     with pytest.raises(rm.SimulationError, match=r"NaN.*'root\.root'"):
-        rm.simulate_batch(system, [0.0], [1.0], 1.0, runs=1, **options)
+        rm.simulate_batch(system, [0.0], [1.0], 1.0, **grouped(True, runs=1, **options))
 
 
 def test_a_locked_joint_stays_locked_through_a_reset():
@@ -103,7 +111,14 @@ def test_a_locked_joint_stays_locked_through_a_reset():
     system = rm.System(slider(), [Kick()])
     times = [0.0, 0.25, 0.5, 0.75, 1.0]
     batch = rm.simulate_batch(
-        system, [0.2], [0.0], 1.0, step=0.05, locked="slide", runs=1, sample=times
+        system,
+        [0.2],
+        [0.0],
+        1.0,
+        integrator=rm.Integrator(step=0.05),
+        locked="slide",
+        runs=1,
+        record=times,
     )
     assert np.all(batch.q == 0.2)
     assert np.all(batch.v == 0.0)
@@ -152,11 +167,20 @@ def test_ticks_go_on_through_phases_with_sampled_loads(more):
     torques = [None, Hold(), Hold(), None]
     phases = [rm.Phase(0.53, torque=torque) for torque in torques]
     options = {"phases": phases, "step": 0.01, "seed": 3}
-    batch = rm.simulate_batch(system, [0.1], [0.0], runs=2, sample=0.25, **options)
+    batch = rm.simulate_batch(system, [0.1], [0.0], **grouped(True, runs=2, sample=0.25, **options))
     run = rm.simulate(
-        system, [0.1], [0.0], integrator="rk4", limits="ignore", run=1, sample=batch.t,
-        step_to_samples=True, **options,
-    )  # fmt: skip
+        system,
+        [0.1],
+        [0.0],
+        **grouped(
+            integrator="rk4",
+            limits="ignore",
+            run=1,
+            sample=batch.t,
+            step_to_samples=True,
+            **options,
+        ),
+    )
     at = [int(np.flatnonzero(np.abs(run.t - t) < 1e-12)[-1]) for t in batch.t]
     assert np.array_equal(batch.signals["noisy.ticks"][1], run.signals["noisy.ticks"][at])
     assert np.abs(batch.q[1] - run.q[at]).max() < 1e-13
@@ -180,7 +204,12 @@ def test_a_parameter_that_sets_an_initial_state_is_not_ignored():
     assert changed.initial_x.tolist() == [3.0]
     assert changed == rm.System(slider(), [Charged(charge=3.0)])
     batch = rm.simulate_batch(
-        system, [0.0], [0.0], 0.1, step=0.1, parameters={"charged.charge": [1.0, 3.0]}
+        system,
+        [0.0],
+        [0.0],
+        0.1,
+        integrator=rm.Integrator(step=0.1),
+        runs=rm.Runs(parameters={"charged.charge": [1.0, 3.0]}),
     )
     assert batch.signals["charged.level"].tolist() == [[1.0, 1.0], [3.0, 3.0]]
 
@@ -199,7 +228,9 @@ class Lost(rm.Component):
 def test_a_signal_that_is_nan_fails_its_run(timing):
     system = rm.System(slider(), [Lost(**timing)])
     with pytest.raises(rm.SimulationError, match=r"signal 'lost\.lost'"):
-        rm.simulate_batch(system, [0.0], [1.0], 1.0, step=0.1, sample=0.1, runs=1)
+        rm.simulate_batch(
+            system, [0.0], [1.0], 1.0, integrator=rm.Integrator(step=0.1), record=0.1, runs=1
+        )
 
 
 class Vector(rm.Component):
@@ -218,9 +249,13 @@ class Vector(rm.Component):
 def test_shapes_of_states_and_of_batches_are_not_confused(batch):
     system = rm.System(slider(), [Vector(gain=np.array([0.5, 0.25, 0.125]))])
     found = rm.simulate_batch(
-        system, np.zeros((*batch, 1)), [0.0], 1.0, step=0.5,
-        parameters={"vector.gain": [1.0, 10.0, 100.0]},
-    )  # fmt: skip
+        system,
+        np.zeros((*batch, 1)),
+        [0.0],
+        1.0,
+        integrator=rm.Integrator(step=0.5),
+        runs=rm.Runs(parameters={"vector.gain": [1.0, 10.0, 100.0]}),
+    )
     assert found.signals["vector.x"].shape == (*batch, 2, 3)
     assert np.allclose(found.signals["vector.x"][..., -1, :], [2.0, 12.0, 103.0])
 
@@ -230,7 +265,7 @@ def test_two_components_do_not_share_their_noise(monkeypatch):
     parts = [Noisy(name=name, sample_time=0.1) for name in ("one", "two")]
     system = rm.System(slider(), parts)
     with pytest.raises(rm.RemoraError, match="'one' and 'two' would have the same noise"):
-        rm.simulate_batch(system, [0.0], [0.0], 0.1, step=0.1, runs=1)
+        rm.simulate_batch(system, [0.0], [0.0], 0.1, integrator=rm.Integrator(step=0.1), runs=1)
 
 
 @pytest.mark.parametrize("options", [{"step": 0.01}, {"integrator": "dopri5"}])
@@ -238,22 +273,37 @@ def test_a_joint_that_moves_cannot_be_locked(options):
     phases = [rm.Phase(0.5), rm.Phase(0.5, locked="slide")]
     speeds = np.array([[0.0], [0.5]])
     with pytest.raises(rm.SimulationError, match="contradiction: joint 'slide' moves at"):
-        rm.simulate_batch(slider(), [0.0], speeds, phases=phases, **options)
-    batch = rm.simulate_batch(slider(), [0.0], speeds, phases=phases, failures="keep", **options)
+        rm.simulate_batch(slider(), [0.0], speeds, **grouped(True, phases=phases, **options))
+    batch = rm.simulate_batch(
+        slider(), [0.0], speeds, **grouped(True, phases=phases, failures="keep", **options)
+    )
     assert batch.ok.tolist() == [True, False]
     assert batch.outcome.tolist() == ["complete", "contradiction"]
     motion = {"slide": rm.Motion.between(0.0, 1.0, 0.3, 0.5)}
     with pytest.raises(rm.SimulationError, match=r"joint 'slide' is 0\.3 rad or m from where"):
-        rm.simulate_batch(slider(), [0.0], [0.0], 1.0, prescribed=motion, runs=1, **options)
-    rm.simulate_batch(slider(), [0.3], [0.0], 1.0, prescribed=motion, runs=1, **options)
+        rm.simulate_batch(
+            slider(), [0.0], [0.0], 1.0, **grouped(True, prescribed=motion, runs=1, **options)
+        )
+    rm.simulate_batch(
+        slider(), [0.3], [0.0], 1.0, **grouped(True, prescribed=motion, runs=1, **options)
+    )
 
 
 def test_what_single_runs_refuse_at_the_start():
     told = "'slide' is prescribed or locked, so its"
     with pytest.raises(rm.RemoraError, match=told):
         rm.simulate_batch(
-            slider(), [0.0], [0.0], 0.1, step=0.1, torque={"slide": 1.0}, locked="slide", runs=1
+            slider(),
+            [0.0],
+            [0.0],
+            0.1,
+            integrator=rm.Integrator(step=0.1),
+            torque={"slide": 1.0},
+            locked="slide",
+            runs=1,
         )
     system = rm.System(slider(), [Noisy(sample_time=1e-13)])
     with pytest.raises(rm.RemoraError, match="'noisy', 1e-13 s, is too short"):
-        rm.simulate_batch(system, [0.0], [0.0], 1e-11, step=0.1, start=1e4, runs=1)
+        rm.simulate_batch(
+            system, [0.0], [0.0], 1e-11, integrator=rm.Integrator(step=0.1), start=1e4, runs=1
+        )

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import remora as rm
+from plain_settings import grouped
 from remora.simulation.batch import batch_phases
 from sliders import slider
 
@@ -42,9 +43,12 @@ SYSTEM = rm.System(slider(), [Loop(sample_time=0.4, delay=0.1), Spring()])
 def batch(chosen=slice(None), **options):
     index = np.arange(RUNS)[chosen]
     return rm.simulate_batch(
-        SYSTEM, np.zeros((len(index), 1)), SPEEDS[chosen], 2.0, run=index, sample=0.23,
-        **OPTIONS | options,
-    )  # fmt: skip
+        SYSTEM,
+        np.zeros((len(index), 1)),
+        SPEEDS[chosen],
+        2.0,
+        **grouped(True, run=index, sample=0.23, **OPTIONS | options),
+    )
 
 
 @pytest.mark.parametrize("budgets", [None, (3.0, 7.0, 8.0, math.inf), (1.0, 200.0, math.inf)])

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import remora as rm
+from plain_settings import grouped
 from remora.algebra.array_ops import less, select
 from remora.simulation.inputs.loads import Sum
 from remora.simulation.scenario.scenario import bundled_scenarios
@@ -29,11 +30,13 @@ def test_a_scenario_in_a_batch_does_what_it_does_alone(name):
     v = np.stack([scenario.v, scenario.v])
     v[1, :3] += np.radians([0.02, -0.01, 0.03])  # the base turns
     batch = rm.simulate_batch(
-        system, scenario.q, v, phases=scenario.phases, sample=sample, **options
+        system, scenario.q, v, **grouped(True, phases=scenario.phases, sample=sample, **options)
     )
     alone = {**options, "sample": sample, "limits": "ignore", "step_to_samples": True}
     for k in range(2):
-        run = rm.simulate(system, scenario.q, v[k], phases=scenario.phases, run=k, **alone)
+        run = rm.simulate(
+            system, scenario.q, v[k], **grouped(phases=scenario.phases, run=k, **alone)
+        )
         assert batch.end[k] == pytest.approx(run.t[-1], abs=1e-9)
         assert np.abs(batch.final.q[k] - run.q[-1]).max() < OFF[name]
         assert np.abs(batch.final.v[k] - run.v[-1]).max() < OFF[name]
@@ -84,8 +87,8 @@ def test_sampled_loads_receive_the_clock_of_their_phase(integrator, own_clock, e
     ]
     robot, q, v = slider(), [0.9], [0.3]
     options = {"integrator": integrator, "step": 0.01, "sample": 0.25, "start": 2.0}
-    batch = rm.simulate_batch(robot, q, v, phases=phases, runs=2, **options)
-    run = rm.simulate(robot, q, v, phases=phases, limits="ignore", **options)
+    batch = rm.simulate_batch(robot, q, v, **grouped(True, phases=phases, runs=2, **options))
+    run = rm.simulate(robot, q, v, **grouped(phases=phases, limits="ignore", **options))
     assert (len(run.events) > 0) == (ends == "early")
     assert batch.end[1] == pytest.approx(run.t[-1], abs=1e-13)
     assert batch.final.q[1] == pytest.approx(run.q[-1], abs=1e-11)
@@ -103,7 +106,7 @@ def test_breaks_of_components_are_times_of_the_run_and_those_of_loads_of_the_pha
     exact = 0.1 + 0.3 + 0.15  # of 1 kg
     for integrator in ("rk4", "dop853"):
         batch = rm.simulate_batch(
-            pushed, [0.0], [0.0], phases=phases, runs=2, step=0.5, integrator=integrator
+            pushed, [0.0], [0.0], phases, runs=2, integrator=rm.Integrator(integrator, step=0.5)
         )
         assert batch.final.v[0, 0] == pytest.approx(exact, abs=1e-13)
 
@@ -117,7 +120,12 @@ def test_breaks_of_a_batch_are_times_of_the_run(integrator):
 
     phases = [rm.Phase(1.0), rm.Phase(1.0, torque=jump, own_clock=True)]
     batch = rm.simulate_batch(
-        slider(), [0.0], [0.0], phases=phases, runs=2, step=0.5, integrator=integrator, breaks=[1.3]
+        slider(),
+        [0.0],
+        [0.0],
+        phases,
+        runs=2,
+        integrator=rm.Integrator(integrator, step=0.5, breaks=[1.3]),
     )
     assert batch.final.v[0, 0] == pytest.approx(0.7, abs=1e-13)
 
@@ -138,9 +146,17 @@ def test_a_sampled_load_of_a_large_robot_receives_the_clock_of_its_phase():
     law = rm.ZeroOrderHold(rhythm_of_all, 0.02)
     phases = [rm.Phase(0.02), rm.Phase(0.03, torque=law, own_clock=True)]
     q, v = rm.random_state(robot, 1)
-    batch = rm.simulate_batch(robot, q, 0.0 * v, phases=phases, step=0.01, runs=1)
-    run = rm.simulate(robot, q, 0.0 * v, phases=phases, integrator="rk4", step=0.01,
-                      limits="ignore")  # fmt: skip
+    batch = rm.simulate_batch(
+        robot, q, 0.0 * v, phases, integrator=rm.Integrator(step=0.01), runs=1
+    )
+    run = rm.simulate(
+        robot,
+        q,
+        0.0 * v,
+        phases,
+        integrator=rm.Integrator("rk4", step=0.01),
+        physics=rm.Physics(limits="ignore"),
+    )
     assert np.abs(run.v[-1]).max() > 1e-4
     assert np.abs(batch.final.v[0] - run.v[-1]).max() < 1e-13
 

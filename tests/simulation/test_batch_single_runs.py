@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import remora as rm
+from plain_settings import grouped
 
 ROBOT = rm.load("vt18_satellite")
 GYRO = rm.RateGyro("body_1", noise=1e-3, sample_time=0.1)
@@ -16,9 +17,15 @@ def batch():
     q, v = rm.neutral(ROBOT), 0.1 * rng.normal(size=(6, ROBOT.nv))
     parameters = {"body_2.mass": rng.uniform(5, 15, 6), "rate_gyro.noise": rng.uniform(0, 1e-2, 6)}
     return rm.simulate_batch(
-        system, q, v, 1.5, step=0.05, sample=0.3, parameters=parameters, seed=4,
+        system,
+        q,
+        v,
+        1.5,
+        integrator=rm.Integrator(step=0.05),
+        record=0.3,
+        runs=rm.Runs(parameters=parameters, seed=4),
         torque={"J1": rm.Pulse(0.2, 0.7, 0.3)},
-    )  # fmt: skip
+    )
 
 
 def test_a_run_alone_equals_the_run_of_the_batch(batch):
@@ -35,7 +42,7 @@ def test_a_run_alone_equals_the_run_of_the_batch(batch):
 def test_places_of_runs():
     q = np.tile(rm.neutral(ROBOT), (2, 3, 1))
     v = 0.1 * np.random.default_rng(2).normal(size=(2, 3, ROBOT.nv))
-    batch = rm.simulate_batch(ROBOT, q, v, 0.2, step=0.1)
+    batch = rm.simulate_batch(ROBOT, q, v, 0.2, integrator=rm.Integrator(step=0.1))
     assert np.abs(batch[1, 2].q[-1] - batch.q[1, 2, -1]).max() < 1e-13
     assert np.array_equal(batch[5].q, batch[1, 2].q)
     for wrong in (6, -1, (2, 0), "one", 1.0):
@@ -48,7 +55,9 @@ def test_what_exists_in_batches_only_is_refused():
         return push * np.ones(ROBOT.nv)
 
     options = {"torque": torque, "inputs": {"push": np.ones(4)}, "step": 0.1}
-    batch = rm.simulate_batch(ROBOT, rm.neutral(ROBOT), np.zeros(ROBOT.nv), 0.1, **options)
+    batch = rm.simulate_batch(
+        ROBOT, rm.neutral(ROBOT), np.zeros(ROBOT.nv), 0.1, **grouped(True, **options)
+    )
     with pytest.raises(rm.RemoraError, match="it has inputs="):
         batch[0]
 

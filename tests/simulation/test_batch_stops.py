@@ -19,7 +19,14 @@ def test_a_stop_is_not_stepped_over(step):
     """Row of issue 12: however long the steps are, and whatever the other runs do."""
     robot = slider(upper=4.75, gravity=-10.0)
     v = np.array([[10.0], [9.0], [0.0], [-3.0], [9.7], [12.0], [10.0], [30.0], [9.75]])
-    batch = rm.simulate_batch(robot, np.zeros((9, 1)), v, 3.0, step=step, stops=1e4)
+    batch = rm.simulate_batch(
+        robot,
+        np.zeros((9, 1)),
+        v,
+        3.0,
+        integrator=rm.Integrator(step=step),
+        physics=rm.Physics(stops=1e4),
+    )
     for speed, end in zip(v[:, 0], batch.q[:, -1, 0], strict=True):
         y, _ = bounced(0.0, speed, 3.0, lower=-1e3, upper=4.75, gravity=-10.0, k=1e4)
         assert end == pytest.approx(y[0], abs=2e-6)
@@ -33,7 +40,13 @@ def test_many_bounces(step, damping):
     robot = slider(**setting)
     v = np.array([[4.0], [2.0], [3.0]])
     batch = rm.simulate_batch(
-        robot, np.zeros((3, 1)), v, 3.0, step=step, stops=(2e4, damping), sample=0.1
+        robot,
+        np.zeros((3, 1)),
+        v,
+        3.0,
+        integrator=rm.Integrator(step=step),
+        physics=rm.Physics(stops=(2e4, damping)),
+        record=0.1,
     )
     for speed, q, u in zip(v[:, 0], batch.q[:, -1, 0], batch.v[:, -1, 0], strict=True):
         y, times = bounced(0.0, speed, 3.0, **setting, k=2e4, d=damping)
@@ -52,13 +65,29 @@ def test_the_same_as_one_run_at_a_time():
     rng = np.random.default_rng(3)
     q = np.tile(rm.neutral(robot), (6, 1))
     v = np.concatenate([np.zeros((6, 6)), rng.uniform(-1.5, 1.5, (6, robot.nv - 6))], axis=1)
-    batch = rm.simulate_batch(robot, q, v, 3.0, step=0.01, stops=(3e4, 0.2))
+    batch = rm.simulate_batch(
+        robot, q, v, 3.0, integrator=rm.Integrator(step=0.01), physics=rm.Physics(stops=(3e4, 0.2))
+    )
     touched = 0
     for k in range(6):
-        run = rm.simulate(robot, q[k], v[k], 3.0, stops=(3e4, 0.2), rtol=1e-11)
+        run = rm.simulate(
+            robot,
+            q[k],
+            v[k],
+            3.0,
+            physics=rm.Physics(stops=(3e4, 0.2)),
+            integrator=rm.Integrator(rtol=1e-11),
+        )
         touched += any("limit" in e.name for e in run.events)
         assert np.abs(rm.difference(robot, batch.q[k, -1], run.q[-1])).max() < 1e-4
-        alone = rm.simulate_batch(robot, q[k], v[k], 3.0, step=0.01, stops=(3e4, 0.2))
+        alone = rm.simulate_batch(
+            robot,
+            q[k],
+            v[k],
+            3.0,
+            integrator=rm.Integrator(step=0.01),
+            physics=rm.Physics(stops=(3e4, 0.2)),
+        )
         assert np.array_equal(alone.q, batch.q[k])
         assert np.array_equal(alone.v, batch.v[k])
     assert touched >= 4
@@ -68,14 +97,30 @@ def test_where_no_stop_is_met_they_change_nothing():
     robot = slider(lower=-50.0, upper=50.0, gravity=-1.0)
     v = np.linspace(-3.0, 3.0, 7)[:, None]
     with_stops, without = (
-        rm.simulate_batch(robot, np.zeros((7, 1)), v, 2.0, step=0.05, stops=k) for k in (1e4, None)
+        rm.simulate_batch(
+            robot,
+            np.zeros((7, 1)),
+            v,
+            2.0,
+            integrator=rm.Integrator(step=0.05),
+            physics=rm.Physics(stops=k),
+        )
+        for k in (1e4, None)
     )
     assert np.abs(with_stops.q - without.q).max() < 1e-14
 
 
 def test_single_precision():
     robot = slider(upper=4.75, gravity=-10.0)
-    batch = rm.simulate_batch(robot, [0.0], [10.0], 3.0, step=0.05, stops=1e4, dtype="float32")
+    batch = rm.simulate_batch(
+        robot,
+        [0.0],
+        [10.0],
+        3.0,
+        integrator=rm.Integrator(step=0.05),
+        physics=rm.Physics(stops=1e4),
+        target=rm.Target(dtype="float32"),
+    )
     assert batch.q[-1, 0] == pytest.approx(-24.202, abs=2e-2)
 
 
@@ -133,9 +178,22 @@ def test_a_run_that_needs_too_many_passes_is_not_ok():
     """A stop so stiff that the step would need millions of passes: no number is made up."""
     robot = slider(lower=0.0, gravity=-10.0)
     batch = rm.simulate_batch(
-        robot, [[0.0], [9.0]], [[0.0], [1.0]], 1.0, step=1.0, stops=1e12, failures="keep"
+        robot,
+        [[0.0], [9.0]],
+        [[0.0], [1.0]],
+        1.0,
+        integrator=rm.Integrator(step=1.0),
+        physics=rm.Physics(stops=1e12),
+        record=rm.Record(failures="keep"),
     )
     assert batch.ok.tolist() == [False, True]
     assert batch.q[1, -1, 0] == pytest.approx(5.0, abs=1e-9)
     with pytest.raises(rm.SimulationError, match="1 of 2 runs could not be finished"):
-        rm.simulate_batch(robot, [[0.0], [9.0]], [[0.0], [1.0]], 1.0, step=1.0, stops=1e12)
+        rm.simulate_batch(
+            robot,
+            [[0.0], [9.0]],
+            [[0.0], [1.0]],
+            1.0,
+            integrator=rm.Integrator(step=1.0),
+            physics=rm.Physics(stops=1e12),
+        )

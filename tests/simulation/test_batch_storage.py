@@ -9,6 +9,7 @@ import pytest
 import zarr
 
 import remora as rm
+from plain_settings import grouped
 
 ROBOT = rm.load("vt18_satellite")
 GYRO = rm.RateGyro("body_1", noise=1e-3, sample_time=0.1)
@@ -22,9 +23,15 @@ def simulated(system, torque=None, shape=(6,), **more):
     q, v = rm.neutral(ROBOT), 0.05 * rng.normal(size=(*shape, ROBOT.nv))
     masses = rng.uniform(5, 15, shape)
     return rm.simulate_batch(
-        system, q, v, 1.0, step=0.05, sample=0.25, seed=4, torque=torque,
-        parameters={"body_2.mass": masses, **more},
-    )  # fmt: skip
+        system,
+        q,
+        v,
+        1.0,
+        integrator=rm.Integrator(step=0.05),
+        record=0.25,
+        runs=rm.Runs(seed=4, parameters={"body_2.mass": masses, **more}),
+        torque=torque,
+    )
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +91,9 @@ def test_a_batch_of_a_robot_alone_needs_nothing_more(tmp_path):
     batch = simulated(ROBOT, shape=(2, 3))
     again = rm.open_batch(batch.save(tmp_path / "b"))
     assert np.array_equal(again[1, 2].q, batch[1, 2].q)
-    single = rm.simulate_batch(ROBOT, rm.neutral(ROBOT), np.zeros(ROBOT.nv), 0.1, step=0.1)
+    single = rm.simulate_batch(
+        ROBOT, rm.neutral(ROBOT), np.zeros(ROBOT.nv), 0.1, integrator=rm.Integrator(step=0.1)
+    )
     assert same_bits(rm.open_batch(single.save(tmp_path / "one")).q, single.q)
 
 
@@ -99,7 +108,9 @@ LATE = rm.Event(lambda t, q, v: t - 0.3, "late", "record")
 def test_what_a_folder_does_not_hold_is_told(given, left, tmp_path):
     robot = rm.load("vt18_satellite")
     q, v = np.stack([rm.neutral(robot)] * 2), 0.1 * np.ones((2, 9))
-    batch = rm.simulate_batch(robot, q, v, 0.5, integrator="dop853", sample=0.5, **given)
+    batch = rm.simulate_batch(
+        robot, q, v, 0.5, **grouped(True, integrator="dop853", sample=0.5, **given)
+    )
     opened = rm.open_batch(batch.save(tmp_path / "a"))
     again = rm.open_batch(opened.save(tmp_path / "b"))
     if not left:
@@ -115,9 +126,15 @@ def test_float32_and_failed_runs(tmp_path):
     q = np.tile(rm.neutral(ROBOT), (3, 1)).astype("float32")
     v = np.zeros((3, ROBOT.nv), "float32")
     batch = rm.simulate_batch(
-        ROBOT, q, v, 0.2, step=0.1, dtype="float32", failures="keep",
-        parameters={"body_2.mass": np.array([5.0, -1.0, 6.0], "float32")},
-    )  # fmt: skip
+        ROBOT,
+        q,
+        v,
+        0.2,
+        integrator=rm.Integrator(step=0.1),
+        target=rm.Target(dtype="float32"),
+        record=rm.Record(failures="keep"),
+        runs=rm.Runs(parameters={"body_2.mass": np.array([5.0, -1.0, 6.0], "float32")}),
+    )
     again = rm.open_batch(batch.save(tmp_path / "b"))
     assert again.q.dtype == np.float32
     assert same_bits(again.q, batch.q)

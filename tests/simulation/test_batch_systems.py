@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import remora as rm
+from plain_settings import grouped
 from remora.algebra.array_ops import less, select
 from remora.simulation.inputs.loads import Sum
 from remora.simulation.program.event_search import _extrema
@@ -87,9 +88,19 @@ def ball(gravity=-9.81):
 def test_the_same_as_single_runs(delay):
     """With noise, delays and states; issue 15: 1e-12 relative after 10 s."""
     system = closed_loop(delay)
-    batch = rm.simulate_batch(system, Q, V, 10.0, step=0.01, sample=1.0, runs=3, seed=5)
-    run = rm.simulate(system, Q, V, 10.0, integrator="rk4", step=0.01, sample=1.0, seed=5, run=2,
-                      limits="ignore")  # fmt: skip
+    batch = rm.simulate_batch(
+        system, Q, V, 10.0, integrator=rm.Integrator(step=0.01), record=1.0, runs=rm.Runs(3, seed=5)
+    )
+    run = rm.simulate(
+        system,
+        Q,
+        V,
+        10.0,
+        integrator=rm.Integrator("rk4", step=0.01),
+        record=1.0,
+        seed=(5, 2),
+        physics=rm.Physics(limits="ignore"),
+    )
     assert np.abs(batch.q[2] - run.q).max() < 1e-12
     assert np.abs(batch.v[2] - run.v).max() < 1e-12 * np.abs(run.v).max()
     assert set(batch.signals) == {"gyro.rate", "damper.torque", "damper.total", "lag.x"}
@@ -103,34 +114,58 @@ def test_bits_do_not_depend_on_the_batch(options):
     system = closed_loop()
     kp = np.linspace(20.0, 60.0, 21)
     asked = {"sample": 0.1, "seed": 7, **options}
-    whole = rm.simulate_batch(system, Q, V, 0.4, parameters={"damper.kp": kp}, **asked)
+    whole = rm.simulate_batch(
+        system, Q, V, 0.4, **grouped(True, parameters={"damper.kp": kp}, **asked)
+    )
     for part in (slice(0, 1), slice(3, 12), slice(20, 21)):
         some = rm.simulate_batch(
-            system, Q, V, 0.4, parameters={"damper.kp": kp[part]}, run=np.arange(21)[part], **asked
+            system,
+            Q,
+            V,
+            0.4,
+            **grouped(True, parameters={"damper.kp": kp[part]}, run=np.arange(21)[part], **asked),
         )
         assert np.array_equal(some.v, whole.v[part])
         for name in whole.signals:
             assert np.array_equal(some.signals[name], whole.signals[name][part])
     for threads in (1, 2, 3):
         same = rm.simulate_batch(
-            system, Q, V, 0.4, parameters={"damper.kp": kp}, threads=threads, **asked
+            system,
+            Q,
+            V,
+            0.4,
+            **grouped(True, parameters={"damper.kp": kp}, threads=threads, **asked),
         )
         assert np.array_equal(same.q, whole.q)
 
 
 def test_parameters_and_initial_states_differ_by_run():
     batch = rm.simulate_batch(
-        closed_loop(), Q, V, 0.3, step=0.01, sample=0.1,
-        parameters={"damper.kp": [50.0, 30.0], "bus.mass": [400.0, 500.0]},
-        initial={"lag.x": [[0.0, 0.0, 0.0], [1.0, 2.0, 3.0]], "damper.total": [0.1, 0.0, 0.0]},
-    )  # fmt: skip
+        closed_loop(),
+        Q,
+        V,
+        0.3,
+        integrator=rm.Integrator(step=0.01),
+        record=0.1,
+        runs=rm.Runs(
+            parameters={"damper.kp": [50.0, 30.0], "bus.mass": [400.0, 500.0]},
+            initial={"lag.x": [[0.0, 0.0, 0.0], [1.0, 2.0, 3.0]], "damper.total": [0.1, 0.0, 0.0]},
+        ),
+    )
     assert np.array_equal(batch.signals["lag.x"][:, 0], [[0, 0, 0], [1, 2, 3]])
     heavier = SERVICER.replace_body("bus", mass=500.0)
     system = rm.System(heavier, list(closed_loop(kp=30.0).components.values()))
     alone = rm.simulate_batch(
-        system, Q, V, 0.3, step=0.01, sample=0.1, runs=1, run=[1],
-        initial={"lag.x": [1.0, 2.0, 3.0], "damper.total": [0.1, 0.0, 0.0]},
-    )  # fmt: skip
+        system,
+        Q,
+        V,
+        0.3,
+        integrator=rm.Integrator(step=0.01),
+        record=0.1,
+        runs=rm.Runs(
+            1, index=[1], initial={"lag.x": [1.0, 2.0, 3.0], "damper.total": [0.1, 0.0, 0.0]}
+        ),
+    )
     assert np.abs(alone.v[0] - batch.v[1]).max() < 1e-13
     assert batch.evaluate(rm.momentum).shape == (2, 4, 6)
 
@@ -140,9 +175,19 @@ def test_resets_at_the_bit_of_their_time(options):
     """A bouncing ball against its closed form, in every run another; some come to rest."""
     height, e = np.linspace(0.5, 3.0, 13), np.linspace(0.3, 0.9, 13)
     batch = rm.simulate_batch(
-        rm.System(ball(), [Floor(0.5)]), height[:, None], [0.0], 1.5, parameters={"floor.e": e},
-        sample=0.25, failures="keep", max_events=2000, **options,
-    )  # fmt: skip
+        rm.System(ball(), [Floor(0.5)]),
+        height[:, None],
+        [0.0],
+        1.5,
+        **grouped(
+            True,
+            parameters={"floor.e": e},
+            sample=0.25,
+            failures="keep",
+            max_events=2000,
+            **options,
+        ),
+    )
     assert batch.events.names == ("floor.impact",)
     at_rest = np.sqrt(2.0 * height / 9.81) * (1.0 + e) / (1.0 - e)
     assert 0 < (at_rest < 1.5).sum() < 13
@@ -170,10 +215,12 @@ def test_inputs_may_have_any_name():
                                * 1e-6 * status])  # fmt: skip
 
     for options in ({"step": 0.01}, {"integrator": "dopri5"}):
-        batch = rm.simulate_batch(SERVICER, Q, V, 0.1, torque=torque, inputs=inputs, **options)
+        batch = rm.simulate_batch(
+            SERVICER, Q, V, 0.1, **grouped(True, torque=torque, inputs=inputs, **options)
+        )
         for k, factor in enumerate((1.0, 2.0**10)):
             force = np.append(np.zeros(12), 1e-6 * factor)
-            same = rm.simulate_batch(SERVICER, Q, V, 0.1, torque=force, **options)
+            same = rm.simulate_batch(SERVICER, Q, V, 0.1, **grouped(True, torque=force, **options))
             assert np.abs(same.v - batch.v[k]).max() < 1e-14
 
 
@@ -181,7 +228,14 @@ def test_excursions_within_a_step_are_seen():
     """A ball that rises above a height for 0.1 s within a step of 1 s."""
     robot = ball(-10.0)
     event = rm.Event(lambda t, q, v: q[0] - (5.0 - 0.5 * 10.0 * 0.05**2), "high", "record", 1)
-    batch = rm.simulate_batch(robot, [[0.0], [0.0]], [[10.0], [9.9]], 2.0, step=1.0, events=event)
+    batch = rm.simulate_batch(
+        robot,
+        [[0.0], [0.0]],
+        [[10.0], [9.9]],
+        2.0,
+        integrator=rm.Integrator(step=1.0),
+        events=event,
+    )
     assert batch.events.counts.tolist() == [1, 0]
     assert batch.events.times[0, 0] == pytest.approx(0.95, abs=1e-12)
 
@@ -219,7 +273,12 @@ def test_an_event_of_a_norm_that_starts_at_zero():
     system = rm.System(ball(0.0), [Wheel()])
     capacity = np.array([0.1, 0.25, 0.5])
     batch = rm.simulate_batch(
-        system, [0.0], [0.0], 2.0, step=0.1, parameters={"wheel.capacity": capacity}
+        system,
+        [0.0],
+        [0.0],
+        2.0,
+        integrator=rm.Integrator(step=0.1),
+        runs=rm.Runs(parameters={"wheel.capacity": capacity}),
     )
     assert batch.outcome.tolist() == ["stopped"] * 3
     assert np.abs(batch.end - (0.2 + capacity)).max() < 1e-12
@@ -232,10 +291,12 @@ def test_phases_that_end_at_events():
         rm.Phase(0.2, torque=np.array([50.0])),
         rm.Phase(1.0, events=[rm.Event(lambda t, q, v: v[0], "top", "stop", -1)]),
     ]
-    batch = rm.simulate_batch(robot, height[:, None], [0.0], phases=phases, step=0.01, sample=0.1)
+    batch = rm.simulate_batch(
+        robot, height[:, None], [0.0], phases, integrator=rm.Integrator(step=0.01), record=0.1
+    )
     assert batch.ok.all()
     for k in range(5):
-        run = rm.simulate(robot, height[k : k + 1], [0.0], phases=phases, sample=0.1)
+        run = rm.simulate(robot, height[k : k + 1], [0.0], phases, record=0.1)
         assert batch.end[k] == pytest.approx(run.t[-1], abs=1e-13)
         stopped = any(e.name == "top" for e in run.events)
         assert batch.outcome[k] == ("stopped" if stopped else "complete")
@@ -261,15 +322,29 @@ def test_prescribed_and_locked_joints():
         rm.Phase(0.5, prescribed={"elbow_pitch": lambda t: place + 0.5 + 0.2 * t**3},
                  own_clock=True),
     ]  # fmt: skip
-    run = rm.simulate(SERVICER, q, v, phases=phases, integrator="rk4", step=0.01, sample=0.25,
-                      limits="ignore")  # fmt: skip
-    batch = rm.simulate_batch(SERVICER, q, v, phases=phases, step=0.01, sample=0.25, runs=2)
+    run = rm.simulate(
+        SERVICER,
+        q,
+        v,
+        phases,
+        integrator=rm.Integrator("rk4", step=0.01),
+        record=0.25,
+        physics=rm.Physics(limits="ignore"),
+    )
+    batch = rm.simulate_batch(
+        SERVICER, q, v, phases, integrator=rm.Integrator(step=0.01), record=0.25, runs=2
+    )
     assert np.abs(batch.q[1] - run.q).max() < 1e-11
-    exact = rm.simulate(SERVICER, q, v, phases=phases, sample=0.25, limits="ignore")
+    exact = rm.simulate(SERVICER, q, v, phases, record=0.25, physics=rm.Physics(limits="ignore"))
     fine = rm.simulate_batch(
-        SERVICER, q, v, phases=phases, sample=0.25, runs=2, integrator="dop853", rtol=1e-12,
-        atol=1e-14,
-    )  # fmt: skip
+        SERVICER,
+        q,
+        v,
+        phases,
+        record=0.25,
+        runs=2,
+        integrator=rm.Integrator("dop853", rtol=1e-12, atol=1e-14),
+    )
     assert np.abs(fine.q[1] - exact.q).max() < 1e-9
 
 
@@ -282,9 +357,16 @@ def test_loads_in_all_forms():
         "base_wrench": np.array([0.1, 0.0, 0.0, 0.0, 0.2, 0.0]),
         "wrenches": {"bus": lambda t, q, v: np.sin(t) * np.array([0.0, 0.1, 0.0, 0.0, 0.0, 1.0])},
     }  # fmt: skip
-    batch = rm.simulate_batch(SERVICER, Q, V, 0.5, step=0.01, sample=0.1, runs=2, **options)
-    run = rm.simulate(SERVICER, Q, V, 0.5, integrator="rk4", step=0.01, sample=0.1,
-                      limits="ignore", **options)  # fmt: skip
+    batch = rm.simulate_batch(
+        SERVICER, Q, V, 0.5, **grouped(True, step=0.01, sample=0.1, runs=2, **options)
+    )
+    run = rm.simulate(
+        SERVICER,
+        Q,
+        V,
+        0.5,
+        **grouped(integrator="rk4", step=0.01, sample=0.1, limits="ignore", **options),
+    )
     assert np.abs(batch.q[0] - run.q).max() < 1e-12
     assert np.abs(batch.v[0] - run.v).max() < 1e-11
 
@@ -293,9 +375,18 @@ def test_adaptive_runs_hold_their_tolerance():
     rng = np.random.default_rng(0)
     q, v = np.tile(rm.neutral(SERVICER), (4, 1)), 0.05 * rng.normal(size=(4, SERVICER.nv))
     for integrator in ("dopri5", "dop853"):
-        batch = rm.simulate_batch(SERVICER, q, v, 5.0, integrator=integrator, rtol=1e-9, atol=1e-11)
+        batch = rm.simulate_batch(
+            SERVICER, q, v, 5.0, integrator=rm.Integrator(integrator, rtol=1e-9, atol=1e-11)
+        )
         for k in range(4):
-            exact = rm.simulate(SERVICER, q[k], v[k], 5.0, rtol=1e-13, atol=1e-15, limits="ignore")
+            exact = rm.simulate(
+                SERVICER,
+                q[k],
+                v[k],
+                5.0,
+                integrator=rm.Integrator(rtol=1e-13, atol=1e-15),
+                physics=rm.Physics(limits="ignore"),
+            )
             assert np.abs(batch.v[k, -1] - exact.v[-1]).max() < 1e-8
 
 
@@ -313,11 +404,28 @@ def test_large_robots():
             return rm.Wrench(body, torque=-self.c * at.v[..., :3])
 
     system = rm.System(robot, [Brake(0.3, sample_time=0.02, delay=0.01)])
-    batch = rm.simulate_batch(system, np.stack([q, q]), v, 0.06, step=0.01, sample=0.02)
-    run = rm.simulate(system, q, v, 0.06, integrator="rk4", step=0.01, sample=0.02, limits="ignore")
+    batch = rm.simulate_batch(
+        system, np.stack([q, q]), v, 0.06, integrator=rm.Integrator(step=0.01), record=0.02
+    )
+    run = rm.simulate(
+        system,
+        q,
+        v,
+        0.06,
+        integrator=rm.Integrator("rk4", step=0.01),
+        record=0.02,
+        physics=rm.Physics(limits="ignore"),
+    )
     assert np.abs(batch.q[1] - run.q).max() < 1e-13
     with pytest.raises(rm.RemoraError, match="more than 200 run in float64 on the CPU"):
-        rm.simulate_batch(system, q, v, 0.1, step=0.01, dtype="float32")
+        rm.simulate_batch(
+            system,
+            q,
+            v,
+            0.1,
+            integrator=rm.Integrator(step=0.01),
+            target=rm.Target(dtype="float32"),
+        )
 
 
 def test_large_robots_take_their_own_steps_and_stop_at_events():
@@ -339,9 +447,16 @@ def test_large_robots_take_their_own_steps_and_stop_at_events():
     system = rm.System(robot, [Push()])
     starts = np.stack([v, 0.9 * v, 1.009 * v])
     options = {"integrator": "dopri5", "rtol": 1e-8, "atol": 1e-10}
-    batch = rm.simulate_batch(system, q, starts, 0.3, sample=0.05, **options)
+    batch = rm.simulate_batch(system, q, starts, 0.3, **grouped(True, sample=0.05, **options))
     for k, start in enumerate(starts):
-        run = rm.simulate(system, q, start, 0.3, rtol=1e-12, atol=1e-14, limits="ignore")
+        run = rm.simulate(
+            system,
+            q,
+            start,
+            0.3,
+            integrator=rm.Integrator(rtol=1e-12, atol=1e-14),
+            physics=rm.Physics(limits="ignore"),
+        )
         assert abs(batch.end[k] - run.t[-1]) < 1e-8
         assert np.abs(batch.final.v[k] - run.v[-1]).max() < 1e-8
 
@@ -376,27 +491,60 @@ class Chatter(rm.Component):
 
 def test_refusals():
     with pytest.raises(rm.RemoraError, match=r"'untraceable' cannot be compiled.*if at.v"):
-        rm.simulate_batch(rm.System(SERVICER, [Untraceable()]), Q, V, 0.1, step=0.01)
+        rm.simulate_batch(
+            rm.System(SERVICER, [Untraceable()]), Q, V, 0.1, integrator=rm.Integrator(step=0.01)
+        )
     system = closed_loop()
     with pytest.raises(rm.RemoraError, match=r"no parameter named 'damper.kq'.*damper.kp"):
-        rm.simulate_batch(system, Q, V, 0.1, step=0.01, parameters={"damper.kq": [1.0]})
+        rm.simulate_batch(
+            system,
+            Q,
+            V,
+            0.1,
+            integrator=rm.Integrator(step=0.01),
+            runs=rm.Runs(parameters={"damper.kq": [1.0]}),
+        )
     with pytest.raises(rm.RemoraError, match=r"no signal named 'gyro\.rat'"):
-        rm.simulate_batch(system, Q, V, 0.1, step=0.01, signals=["gyro.rat"])
+        rm.simulate_batch(
+            system,
+            Q,
+            V,
+            0.1,
+            integrator=rm.Integrator(step=0.01),
+            record=rm.Record(signals=["gyro.rat"]),
+        )
     with pytest.raises(rm.RemoraError, match=r"no state of a component named 'lag\.y'"):
-        rm.simulate_batch(system, Q, V, 0.1, step=0.01, initial={"lag.y": 1.0})
+        rm.simulate_batch(
+            system,
+            Q,
+            V,
+            0.1,
+            integrator=rm.Integrator(step=0.01),
+            runs=rm.Runs(initial={"lag.y": 1.0}),
+        )
     with pytest.raises(rm.RemoraError, match="seed must be a whole number"):
-        rm.simulate_batch(system, Q, V, 0.1, step=0.01, seed=-1)
+        rm.simulate_batch(
+            system, Q, V, 0.1, integrator=rm.Integrator(step=0.01), runs=rm.Runs(seed=-1)
+        )
     with pytest.raises(rm.RemoraError, match=r"pass step=0\.01"):
         rm.simulate_batch(system, Q, V, 0.1)
     event = rm.Event(lambda t, q, v: q[0] > 0.5, "up")
     with pytest.raises(rm.RemoraError, match="not a truth value"):
-        rm.simulate_batch(ball(), [0.0], [0.0], 1.0, step=0.1, events=event)
+        rm.simulate_batch(
+            ball(), [0.0], [0.0], 1.0, integrator=rm.Integrator(step=0.1), events=event
+        )
 
 
 def test_numbers_that_are_lost_name_the_signal():
     with pytest.raises(rm.SimulationError, match="do not stay finite"):
         rm.simulate_batch(
-            rm.System(SERVICER, [Broken()]), Q, V, 0.2, step=0.01, sample=0.02, runs=2
+            rm.System(SERVICER, [Broken()]),
+            Q,
+            V,
+            0.2,
+            integrator=rm.Integrator(step=0.01),
+            record=0.02,
+            runs=2,
         )
 
 
@@ -404,8 +552,12 @@ def test_chattering_ends_a_run():
     robot = ball(gravity=1.0)
     with pytest.warns(RuntimeWarning, match="1 runs had more than 4 events"):
         batch = rm.simulate_batch(
-            rm.System(robot, [Chatter()]), [[0.0], [0.0]], [[-1e-12], [1.0]], 1.0, step=0.1,
-            failures="keep", max_events=4,
-        )  # fmt: skip
+            rm.System(robot, [Chatter()]),
+            [[0.0], [0.0]],
+            [[-1e-12], [1.0]],
+            1.0,
+            integrator=rm.Integrator(step=0.1),
+            record=rm.Record(failures="keep", max_events=4),
+        )
     assert batch.outcome.tolist() == ["chattering", "complete"]
     assert batch.ok.tolist() == [False, True]

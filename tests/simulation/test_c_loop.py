@@ -6,6 +6,7 @@ import pytest
 import needs
 import remora as rm
 from c_structs import CROSS, CModule, built_test, verdict
+from plain_settings import grouped
 from remora.components.actions import GeneralizedForce, JointForce, Wrench
 from remora.components.component import Component, Interface
 from remora.components.evaluation import Instant
@@ -182,7 +183,7 @@ def test_ten_seconds_are_those_of_simulate(case, tmp_path):
     noises = [normals(7, 0, stream, k // every, size) for k in range(steps)]
     found = run_c(system, tmp_path, h, noises)
     settings = {"integrator": "rk4", "step": h, "limits": "ignore"}  # no steps at limits
-    run = rm.simulate(system, *start(), 10.0, seed=7, **settings)
+    run = rm.simulate(system, *start(), 10.0, **grouped(seed=7, **settings))
     assert np.linalg.norm(run.q[-1, 8:] - run.q[0, 8:]) > 0.5  # something happened
     assert_close(found[:3], [run.q[-1], run.v[-1], run.signals["thruster.level"][-1:]])
 
@@ -221,7 +222,7 @@ def test_controllers_with_different_sample_times(tmp_path):
     for _ in range(500):
         c.call("step")
     settings = {"integrator": "rk4", "step": 0.01, "limits": "ignore"}
-    run = rm.simulate(system, q, v, 5.0, **settings)
+    run = rm.simulate(system, q, v, 5.0, **grouped(**settings))
     assert_close([c.get("state", "q"), c.get("state", "v")], [run.q[-1], run.v[-1]])
     assert verdict(built_test(tmp_path, "two", "-O1")) == (0, 0, "good")
 

@@ -36,9 +36,14 @@ def differences(seed, folder):
     c = end_in_c(case, folder)
     times = np.arange(0.0, sum(p.duration for p in case.phases), STEP)
     batch = rm.simulate_batch(
-        case.system, case.q, case.v, phases=case.phases, step=STEP, sample=times, runs=1,
-        seed=case.seed, run=2, max_events=2000, progress=False,
-    )  # fmt: skip
+        case.system,
+        case.q,
+        case.v,
+        case.phases,
+        integrator=rm.Integrator(step=STEP),
+        record=rm.Record(times, max_events=2000, progress=False),
+        runs=rm.Runs(1, seed=case.seed, index=2),
+    )
 
     def compare(what, one, other):
         if not np.abs(np.asarray(one) - other).max() < 1e-9 * (1.0 + np.abs(other).max()):

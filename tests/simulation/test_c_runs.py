@@ -7,6 +7,7 @@ import needs
 import remora as rm
 from c_structs import CModule, built_test, verdict
 from flat_captures import capture_phases, dispersed, flat
+from plain_settings import grouped
 from remora.components.noise import normals
 from remora.errors import InvalidValue, RemoraError
 from remora.simulation.export.c_loop import save_loop_c
@@ -105,9 +106,12 @@ def compared(system, q, v, folder, steps, own=(), **options):
     duration = None if "phases" in options else ends
     times = STEP * np.arange(steps + 1)
     batch = rm.simulate_batch(
-        system, q, v, duration, step=STEP, sample=times[times < ends + 1e-9], runs=1, seed=7,
-        **options,
-    )  # fmt: skip
+        system,
+        q,
+        v,
+        duration,
+        **grouped(True, step=STEP, sample=times[times < ends + 1e-9], runs=1, seed=7, **options),
+    )
     save_loop_c(system, folder, STEP, "run", noise="generated", example=(q, v), **options)
     c = CModule(folder, "run")
     if "parameters" in c.functions["step"]:
@@ -162,7 +166,15 @@ def test_given_noise_with_an_event(dtype, tmp_path):
         c.set("noise", encoder_angles=normals(7, 0, stream, k // 2, size))
         c.call("step")
     batch = rm.simulate_batch(
-        system, Q, V, 60 * STEP, step=STEP, sample=STEP, start=1000.0, runs=1, seed=7, dtype=dtype
+        system,
+        Q,
+        V,
+        60 * STEP,
+        integrator=rm.Integrator(step=STEP),
+        record=STEP,
+        start=1000.0,
+        runs=rm.Runs(1, seed=7),
+        target=rm.Target(dtype=dtype),
     )
     limit = {"float64": 1e-12, "float32": 1e-4}[dtype]
     assert np.abs(c.get("state", "q") - batch.q[0, -1]).max() < limit

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import remora as rm
+from plain_settings import grouped
 from remora.simulation.engine import hosted_parts, phase_program
 
 SERVICER = rm.load("servicer")
@@ -39,9 +40,9 @@ def no_steps_in_python(monkeypatch):
 @pytest.mark.parametrize("options", [{}, {"sample": 0.1}, {"integrator": "rk4", "step": 0.01}])
 def test_a_function_that_is_called_is_one_that_is_traced(options):
     """The batch compiles the same law."""
-    run = rm.simulate(SERVICER, Q, V, 1.0, torque=opaque, limits="ignore", **options)
+    run = rm.simulate(SERVICER, Q, V, 1.0, **grouped(torque=opaque, limits="ignore", **options))
     same = {"integrator": "dop853", "sample": 0.1} | options
-    batch = rm.simulate_batch(SERVICER, Q, V, 1.0, torque=damped, **same)
+    batch = rm.simulate_batch(SERVICER, Q, V, 1.0, **grouped(True, torque=damped, **same))
     assert np.abs(batch.v[-1] - run.v[-1]).max() < 1e-11
     assert np.abs(batch.q[-1] - run.q[-1]).max() < 1e-11
     np.testing.assert_allclose(
@@ -52,7 +53,7 @@ def test_a_function_that_is_called_is_one_that_is_traced(options):
 @pytest.mark.usefixtures("no_steps_in_python")
 def test_work_of_called_loads_is_the_change_of_energy():
     wrenches = {"wrenches": pushing, "torque": {SERVICER.joints[-1].name: lambda t, q, v: [0.01]}}
-    run = rm.simulate(SERVICER, Q, V, 2.0, limits="ignore", sample=0.5, **wrenches)
+    run = rm.simulate(SERVICER, Q, V, 2.0, **grouped(limits="ignore", sample=0.5, **wrenches))
     energy = rm.kinetic_energy(SERVICER, run.q, run.v)
     change = energy - energy[0]
     assert np.abs(change).max() > 1e-4
@@ -88,7 +89,7 @@ def test_the_clock_of_a_phase():
         return np.zeros(SERVICER.nv)
 
     phases = [rm.Phase(0.5), rm.Phase(0.5, torque=late, own_clock=True)]
-    rm.simulate(SERVICER, Q, V, phases=phases, limits="ignore")
+    rm.simulate(SERVICER, Q, V, phases, physics=rm.Physics(limits="ignore"))
     assert min(seen) >= 0.0
     assert max(seen) <= 0.5
     assert all(isinstance(t, float) for t in seen)

@@ -6,6 +6,7 @@ import pytest
 import remora as rm
 from captures import joined, state
 from closed_loops import closed
+from plain_settings import grouped
 from remora.algebra import dual_quaternion as dq
 from remora.algebra import pose
 from remora.model.constraint import Constraint
@@ -38,7 +39,7 @@ def linkage():
 
 def test_a_closed_chain_keeps_its_constraints_momentum_and_energy_for_100_s():
     robot, q, v = linkage()
-    run = rm.simulate(robot, q, v, 100.0, rtol=1e-12, atol=1e-14)
+    run = rm.simulate(robot, q, v, 100.0, integrator=rm.Integrator(rtol=1e-12, atol=1e-14))
     kept = run.conservation()
     assert kept.constraint < 1e-13
     assert (
@@ -47,7 +48,13 @@ def test_a_closed_chain_keeps_its_constraints_momentum_and_energy_for_100_s():
     assert kept.linear_momentum.relative < 1e-12
     assert kept.angular_momentum.relative < 1e-12
     # as good as the same chain without the loop
-    tree = rm.simulate(robot.with_active(off=["loop"]), q, v, 100.0, rtol=1e-12, atol=1e-14)
+    tree = rm.simulate(
+        robot.with_active(off=["loop"]),
+        q,
+        v,
+        100.0,
+        integrator=rm.Integrator(rtol=1e-12, atol=1e-14),
+    )
     assert kept.energy.relative < 10.0 * tree.conservation().energy.relative
     assert "constraints" in str(kept)
 
@@ -58,17 +65,17 @@ def test_a_closed_chain_keeps_its_constraints_momentum_and_energy_for_100_s():
 ], ids=["rk4", "radau", "dopri5"])  # fmt: skip
 def test_integrators_agree_and_samples_within_steps_satisfy_the_constraints(options):
     robot, q, v = linkage()
-    run = rm.simulate(robot, q, v, 2.0, **options)
-    best = rm.simulate(robot, q, v, 2.0, rtol=1e-12, atol=1e-14)
+    run = rm.simulate(robot, q, v, 2.0, **grouped(**options))
+    best = rm.simulate(robot, q, v, 2.0, integrator=rm.Integrator(rtol=1e-12, atol=1e-14))
     assert np.abs(run.q[-1] - best.q[-1]).max() < 1e-7
     assert run.conservation().constraint < 1e-13
 
 
 def test_variational_steps_of_a_closed_chain_are_of_order_two_and_conserve():
     robot, q, v = linkage()
-    best, off = rm.simulate(robot, q, v, 2.0, rtol=1e-12, atol=1e-14), []
+    best, off = rm.simulate(robot, q, v, 2.0, integrator=rm.Integrator(rtol=1e-12, atol=1e-14)), []
     for step in (0.02, 0.01):
-        run = rm.simulate(robot, q, v, 2.0, integrator="variational", step=step)
+        run = rm.simulate(robot, q, v, 2.0, integrator=rm.Integrator("variational", step=step))
         kept = run.conservation()
         assert kept.constraint < 1e-14
         assert (
@@ -83,7 +90,7 @@ def test_variational_steps_of_a_closed_chain_are_of_order_two_and_conserve():
 
 def test_energy_of_variational_steps_of_a_closed_chain_does_not_drift():
     robot, q, v = linkage()
-    run = rm.simulate(robot, q, v, 100.0, integrator="variational", step=0.05)
+    run = rm.simulate(robot, q, v, 100.0, integrator=rm.Integrator("variational", step=0.05))
     error = run.energy / run.energy[0] - 1.0
     half = len(error) // 2
     assert np.abs(error).max() < 5e-4  # of order h²
@@ -96,7 +103,9 @@ def test_variational_steps_of_a_latched_pair_are_those_of_a_welded_one():
     q, v = state(robot, 0.03, turn=(0.1, -0.2, 0.3), speed=(-0.15, 0.04, 0.0))
     phases = [rm.Phase(0.0), rm.Phase(5.0, activate="grasp", latch=True)]
     runs = [
-        rm.simulate(robot, q, v, phases=phases, sample=1.0, step_to_samples=True, **options)
+        rm.simulate(
+            robot, q, v, **grouped(phases=phases, sample=1.0, step_to_samples=True, **options)
+        )
         for options in ({"integrator": "variational", "step": 0.005}, {"rtol": 1e-11})
     ]
     assert np.abs(runs[0].q - runs[1].q).max() < 1e-6
@@ -109,9 +118,9 @@ def test_runs_in_machine_code_are_those_with_steps_in_python(monkeypatch):
     robot, q, v = linkage()
     torque = np.r_[np.zeros(6), 0.3, -0.2, 0.1, 0.4]
     options = {"torque": torque, "rtol": 1e-12, "sample": 0.3}
-    fast = rm.simulate(robot, q, v, 3.0, **options)
+    fast = rm.simulate(robot, q, v, 3.0, **grouped(**options))
     monkeypatch.setattr(PhaseDynamics, "programmable", False)
-    slow = rm.simulate(robot, q, v, 3.0, **options)
+    slow = rm.simulate(robot, q, v, 3.0, **grouped(**options))
     assert np.abs(fast.q - slow.q).max() < 1e-10
     assert np.abs(fast.v - slow.v).max() < 1e-10
 
@@ -123,7 +132,9 @@ def test_a_prescribed_joint_moves_the_loop_and_its_torque_does_the_work():
     def turn(t):
         return q[8] + rate * t, rate, 0.0
 
-    run = rm.simulate(robot, q, v, 2.0, prescribed={"j0": rm.Motion(turn)}, rtol=1e-11)
+    run = rm.simulate(
+        robot, q, v, 2.0, prescribed={"j0": rm.Motion(turn)}, integrator=rm.Integrator(rtol=1e-11)
+    )
     kept = run.conservation()
     assert kept.constraint < 1e-13
     assert kept.angular_momentum.relative < 1e-11
@@ -163,7 +174,7 @@ def test_a_killed_capture_resumes_to_the_same_bits(tmp_path, monkeypatch):
         rm.Phase(2.0, activate="grasp", latch=True, after_event=True),
         rm.Phase(1.0, release="grasp", separation={"grasp": 0.1}),
     ]
-    whole = rm.simulate(robot, q, v, phases=phases, sample=0.05)
+    whole = rm.simulate(robot, q, v, phases, record=0.05)
     monkeypatch.setattr(storage.Recorder, "_appended", lambda self: self.flush())
     monkeypatch.setattr(showing, "INTERVAL", 0.0)
     folder, seen = tmp_path / "run", []
@@ -178,12 +189,15 @@ def test_a_killed_capture_resumes_to_the_same_bits(tmp_path, monkeypatch):
             patch.setattr(storage._Folder, "finish", lambda self, *_: self._unlock())
             try:
                 rm.simulate(
-                    robot, q, v, phases=phases, sample=0.05, out=folder, resume=True,
-                    progress=progress,
-                )  # fmt: skip
+                    robot,
+                    q,
+                    v,
+                    phases,
+                    record=rm.Record(0.05, folder=folder, resume=True, progress=progress),
+                )
             except Kill:
                 continue
-    run = rm.simulate(robot, q, v, phases=phases, sample=0.05, out=folder, resume=True)
+    run = rm.simulate(robot, q, v, phases, record=rm.Record(0.05, folder=folder, resume=True))
     for found in (run, rm.open_run(folder)):
         assert found.q.tobytes() == whole.q.tobytes()
         assert found.v.tobytes() == whole.v.tobytes()

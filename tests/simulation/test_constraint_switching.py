@@ -7,6 +7,7 @@ import pytest
 
 import remora as rm
 from captures import MOVING, joined, state
+from plain_settings import grouped
 from remora.algebra import dual_quaternion as dq
 from remora.algebra import pose
 
@@ -27,7 +28,7 @@ def momenta(robot, q, v, bodies):
 def test_a_rigid_capture_transmits_the_impulse_that_stops_the_relative_motion():
     robot = joined()
     q, v = state(robot, **MOVING)
-    run = rm.simulate(robot, q, v, phases=[rm.Phase(0.0), rm.Phase(0.1, activate="grasp")])
+    run = rm.simulate(robot, q, v, [rm.Phase(0.0), rm.Phase(0.1, activate="grasp")])
     (switch,) = run.switches
     assert switch.activated == ("grasp",)
     q1, v1 = run.q[1], run.v[1]
@@ -72,9 +73,9 @@ def test_a_latched_pair_moves_like_a_robot_welded_from_the_start():
     q, v = state(robot, 0.03, turn=(0.1, -0.2, 0.3), **MOVING)
     phases = [rm.Phase(0.0), rm.Phase(20.0, activate="grasp", latch=True)]
     kwargs = {"rtol": 1e-12, "atol": 1e-14, "sample": 1.0, "step_to_samples": True}
-    run = rm.simulate(robot, q, v, phases=phases, **kwargs)
+    run = rm.simulate(robot, q, v, **grouped(phases=phases, **kwargs))
     one = welded(q)
-    alone = rm.simulate(one, q[: one.nq], run.v[1, : one.nv], 20.0, **kwargs)
+    alone = rm.simulate(one, q[: one.nq], run.v[1, : one.nv], 20.0, **grouped(**kwargs))
     assert np.abs(run.q[1:, : one.nq] - alone.q).max() < 1e-10
     assert np.abs(run.v[1:, : one.nv] - alone.v).max() < 1e-10
     assert run.conservation().angular_momentum.relative < 1e-12
@@ -86,11 +87,11 @@ def test_an_event_captures_and_a_release_pushes_apart():
     robot = joined()
     q, v = state(robot, 0.4, speed=(-0.15, 0.04, 0.0))
     reach = rm.capture_events(robot, "grapple", "fixture", distance=0.1, angle=1.0, speed=0.5)
-    run = rm.simulate(robot, q, v, sample=0.5, rtol=1e-13, phases=[  # samples are dense output
+    run = rm.simulate(robot, q, v, [  # samples are dense output
         rm.Phase(20.0, events=reach, name="approach"),
         rm.Phase(3.0, activate="grasp", latch=True, after_event=True, name="stack"),
         rm.Phase(2.0, release="grasp", separation={"grasp": (0.2, 0.0, 0.0)}, name="release"),
-    ])  # fmt: skip
+    ], record=0.5, integrator=rm.Integrator(rtol=1e-13))  # fmt: skip
     assert [e.name for e in run.events] == ["captured"]
     assert [s.t for s in run.switches] == [run.events[0].t, run.events[0].t + 3.0]
     gap = run.frame("fixture").position - run.frame("grapple").position
@@ -118,13 +119,13 @@ def test_a_missed_capture_is_an_event_and_ends_the_run_before_the_phase_that_nee
         rm.Phase(3.0, events=reach),
         rm.Phase(1.0, activate="grasp", latch=True, after_event=True, name="stack"),
     ]
-    run = rm.simulate(robot, q, v, phases=phases)
+    run = rm.simulate(robot, q, v, phases)
     assert [e.name for e in run.events] == ["missed"]
     assert run.t[-1] == 3.0
     assert run.switches == ()
     assert "no event led to 'stack'" in run.message
     unnamed = [phases[0], replace(phases[1], name="")]
-    assert "no event led to 'phase 2'" in rm.simulate(robot, q, v, phases=unnamed).message
+    assert "no event led to 'phase 2'" in rm.simulate(robot, q, v, unnamed).message
 
 
 def test_a_locked_joint_transmits_the_impulse():
@@ -135,7 +136,7 @@ def test_a_locked_joint_transmits_the_impulse():
         rm.Phase(0.0, locked="shoulder"),
         rm.Phase(1.0, activate="grasp", locked="shoulder"),
     ]
-    run = rm.simulate(robot, q, v, phases=phases, rtol=1e-12)
+    run = rm.simulate(robot, q, v, phases, integrator=rm.Integrator(rtol=1e-12))
     assert np.abs(run.q[:, 8] - q[8]).max() == 0.0
     assert np.abs(run.v[:, 6]).max() == 0.0
     assert run.conservation().angular_momentum.relative < 1e-12
@@ -147,16 +148,16 @@ def test_what_cannot_be_switched_is_refused():
     robot = joined()
     q, v = state(robot, 0.05, **MOVING)
     with pytest.raises(rm.RemoraError, match=r"'grasp'.*latch=True"):
-        rm.simulate(robot, q, v, phases=[rm.Phase(1.0, activate="grasp")])
+        rm.simulate(robot, q, v, [rm.Phase(1.0, activate="grasp")])
     with pytest.raises(rm.RemoraError, match=r"second.*'grasp' is already on"):
-        rm.simulate(robot, q, v, phases=[
+        rm.simulate(robot, q, v, [
             rm.Phase(1.0, activate="grasp", latch=True),
             rm.Phase(1.0, activate="grasp", name="second"),
         ])  # fmt: skip
     with pytest.raises(rm.RemoraError, match=r"phase 1: .*'grasp' is already off"):
-        rm.simulate(robot, q, v, phases=[rm.Phase(1.0, release="grasp")])
+        rm.simulate(robot, q, v, [rm.Phase(1.0, release="grasp")])
     with pytest.raises(rm.RemoraError, match=r"no constraint named|grip"):
-        rm.simulate(robot, q, v, phases=[rm.Phase(1.0, activate="grip")])
+        rm.simulate(robot, q, v, [rm.Phase(1.0, activate="grip")])
     with pytest.raises(rm.RemoraError, match=r"not released"):
         rm.Phase(1.0, separation={"grasp": 0.1})
     with pytest.raises(rm.RemoraError, match=r"both activated and released"):
@@ -168,4 +169,4 @@ def test_what_cannot_be_switched_is_refused():
     with pytest.raises(rm.RemoraError, match=r"velocity that violates.*'grasp'.*close_loops"):
         rm.simulate(closed, q, v, 1.0)
     with pytest.raises(rm.RemoraError, match=r"reduced.*'grasp'"):
-        rm.simulate(closed, q, v, 1.0, model="reduced")
+        rm.simulate(closed, q, v, 1.0, physics=rm.Physics(model="reduced"))

@@ -60,7 +60,7 @@ def test_a_capture_and_a_release_as_simulate_does_them():
         rm.Phase(0.2, torque=drive), rm.Phase(0.3, torque=drive, activate="dock", latch=True),
         rm.Phase(0.2, torque=drive, release="dock", separation={"dock": (0.0, 0.0, 0.3)}),
     ]  # fmt: skip
-    whole = rm.simulate(both, q, v, phases=phases, step=0.0025, integrator="rk4")
+    whole = rm.simulate(both, q, v, phases, integrator=rm.Integrator("rk4", step=0.0025))
     assert np.abs(run.v[-1] - whole.v[-1]).max() < 1e-9
     assert np.abs(rm.difference(both, run.q[-1], whole.q[-1])).max() < 1e-9
     on, off = run.switches
@@ -141,7 +141,7 @@ def test_a_module_on_a_fixed_base_with_gravity():
     run = rm.simulate_assembly(robot, q, v, 0.5, rate=200.0, changes=[rm.Detach(0.25, "u")])
     whole = robot.to_robot()
     phases = [rm.Phase(0.25), rm.Phase(0.25, release="u")]
-    expected = rm.simulate(whole, q, v, phases=phases, rtol=1e-11, atol=1e-12)
+    expected = rm.simulate(whole, q, v, phases, integrator=rm.Integrator(rtol=1e-11, atol=1e-12))
     assert np.abs(run.v[-1] - expected.v[-1]).max() < 1e-7
     fall = run.v[-1][robot.v_of("u")]
     assert np.all(np.isfinite(fall))

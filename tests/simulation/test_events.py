@@ -37,7 +37,12 @@ def test_a_thrown_mass_is_at_its_top_when_it_should_be(integrator):
     top = rm.Event(lambda t, q, v: v[0], "top", action="record", direction=-1)
     ground = rm.Event(lambda t, q, v: q[0], "ground", action="stop", direction=-1)
     run = rm.simulate(
-        robot, [0.0], [7.0], 10.0, events=[top, ground], integrator=integrator, step=0.3
+        robot,
+        [0.0],
+        [7.0],
+        10.0,
+        events=[top, ground],
+        integrator=rm.Integrator(integrator, step=0.3),
     )
     assert [e.name for e in run.events] == ["top", "ground"]
     assert run.events[0].t == pytest.approx(0.7, abs=1e-13)
@@ -58,7 +63,14 @@ def test_an_event_is_located_as_accurately_as_the_run_itself():
     bottom = rm.Event(lambda t, q, v: q[0], "bottom", action="record")
     times = {}
     for rtol in (1e-6, 1e-8, 1e-13):
-        run = rm.simulate(robot, [2.0], [0.0], 10.0, events=[bottom], rtol=rtol, atol=rtol)
+        run = rm.simulate(
+            robot,
+            [2.0],
+            [0.0],
+            10.0,
+            events=[bottom],
+            integrator=rm.Integrator(rtol=rtol, atol=rtol),
+        )
         times[rtol] = np.array([e.t for e in run.events])
         # the time's last bit, at some rad/s
         assert max(abs(e.q[0]) for e in run.events) < 1e-13
@@ -72,7 +84,14 @@ def test_an_event_is_located_as_accurately_as_the_run_itself():
 def test_two_crossings_within_one_step_are_seen():
     robot = slider()
     near = rm.Event(lambda t, q, v: abs(q[0] - 5.0) - 0.5, "near", action="record")
-    run = rm.simulate(robot, [0.0], [1.0], 10.0, events=[near], step=4.0, rtol=1e-3, atol=1e-3)
+    run = rm.simulate(
+        robot,
+        [0.0],
+        [1.0],
+        10.0,
+        events=[near],
+        integrator=rm.Integrator(step=4.0, rtol=1e-3, atol=1e-3),
+    )
     assert [e.t for e in run.events] == pytest.approx([4.5, 5.5], abs=1e-12)
 
 
@@ -82,7 +101,9 @@ def test_direction():
         rm.Event(lambda t, q, v: np.sin(t), f"{way}", action="record", direction=way)
         for way in (-1, 0, 1)
     ]
-    run = rm.simulate(robot, [0.0], [1.0], 10.0, events=events, max_step=0.5, start=0.1)
+    run = rm.simulate(
+        robot, [0.0], [1.0], 10.0, events=events, integrator=rm.Integrator(max_step=0.5), start=0.1
+    )
     at = {way: [e.t for e in run.events if e.name == f"{way}"] for way in (-1, 0, 1)}
     assert at[-1] == pytest.approx([np.pi, 3 * np.pi])
     assert at[1] == pytest.approx([2 * np.pi])
@@ -99,7 +120,7 @@ def test_an_event_changes_the_phase():
         rm.Phase(100.0, torque=[-6.0], events=[still], name="brake"),
         rm.Phase(1.0, name="rest"),
     ]
-    run = rm.simulate(robot, [0.0], [0.0], phases=phases)
+    run = rm.simulate(robot, [0.0], [0.0], phases)
     assert [e.t for e in run.events] == pytest.approx([1.5, 2.5], abs=1e-12)
     assert run.t[-1] == pytest.approx(3.5)
     assert run.q[-1, 0] == pytest.approx(0.5 * 2 * 1.5**2 + 3 - 1.5, abs=1e-12)
@@ -129,10 +150,10 @@ def test_passing_a_limit_is_noted_or_ends_the_run_or_is_ignored():
     assert repr(noted).endswith("\n  limits passed: slide upper limit at 0.5 s")
     twice = replace(noted, events=noted.events * 4596)
     assert repr(twice).endswith("slide upper limit at 0.5 s, and 4,595 more")
-    ended = rm.simulate(robot, [0.0], [-1.0], 2.0, limits="stop")
+    ended = rm.simulate(robot, [0.0], [-1.0], 2.0, physics=rm.Physics(limits="stop"))
     assert ended.t[-1] == pytest.approx(1.0)
     assert "slide lower limit" in ended.message
-    ignored = rm.simulate(robot, [0.0], [1.0], 2.0, limits="ignore")
+    ignored = rm.simulate(robot, [0.0], [1.0], 2.0, physics=rm.Physics(limits="ignore"))
     assert not ignored.events
     assert "limits" not in repr(ignored)
 
@@ -141,7 +162,7 @@ def test_passing_a_speed_limit_is_noted_too():
     robot = slider(velocity=2.0)
     run = rm.simulate(robot, [0.0], [0.0], 4.0, torque=[2.0])  # 1 m/s²
     assert [(e.name, e.t) for e in run.events] == [("slide speed limit", pytest.approx(2.0))]
-    ended = rm.simulate(robot, [0.0], [0.0], 4.0, torque=[-2.0], limits="stop")
+    ended = rm.simulate(robot, [0.0], [0.0], 4.0, torque=[-2.0], physics=rm.Physics(limits="stop"))
     assert ended.t[-1] == pytest.approx(2.0)
 
 
@@ -150,7 +171,14 @@ def test_passing_a_speed_limit_is_noted_too():
 
 def test_a_stop_without_losses_gives_all_speed_back():
     robot = slider(lower=-1.0, upper=1.0)
-    run = rm.simulate(robot, [0.0], [1.0], 6.0, stops=1e4, rtol=1e-11, max_step=0.05)
+    run = rm.simulate(
+        robot,
+        [0.0],
+        [1.0],
+        6.0,
+        physics=rm.Physics(stops=1e4),
+        integrator=rm.Integrator(rtol=1e-11, max_step=0.05),
+    )
     assert np.abs(run.v[-1, 0]) == pytest.approx(1.0, rel=1e-8)
     assert np.abs(run.q).max() < 1.0 + 1.1 * np.sqrt(2.0 / 1e4)
     assert run.conservation().energy.relative < 1e-8
@@ -160,7 +188,14 @@ def test_a_stop_with_losses_takes_the_energy_it_should():
     """Of a gentle impact at speed v the fraction 4/3 d v [HC75]."""
     d, speed = 0.02, 0.5
     robot = slider(upper=1.0)
-    run = rm.simulate(robot, [0.9], [speed], 1.0, stops=(1e6, d), rtol=1e-10, max_step=0.01)
+    run = rm.simulate(
+        robot,
+        [0.9],
+        [speed],
+        1.0,
+        physics=rm.Physics(stops=(1e6, d)),
+        integrator=rm.Integrator(rtol=1e-10, max_step=0.01),
+    )
     lost = 1.0 - (run.v[-1, 0] / speed) ** 2
     assert lost == pytest.approx(4.0 / 3.0 * d * speed, rel=0.02)
     assert run.v[-1, 0] < 0.0
@@ -181,15 +216,15 @@ def test_stiffness_does_not_defeat_the_implicit_method():
     v = np.zeros(robot.nv)
     v[6:] = 0.3, 0.2, -0.1
     q = rm.neutral(robot)
-    run = rm.simulate(robot, q, v, 20.0, integrator="radau", rtol=1e-8, atol=1e-10)
+    run = rm.simulate(robot, q, v, 20.0, integrator=rm.Integrator("radau", rtol=1e-8, atol=1e-10))
     assert len(run) < 500
     assert run.conservation().angular_momentum.relative < 1e-6
     # the joint is as good as locked: the same as a run in which an impulse locked it
     phase = rm.Phase(20.0, locked=["J2"], impulse=True)
-    rigid = rm.simulate(robot, q, v, phases=[phase], rtol=1e-10)
+    rigid = rm.simulate(robot, q, v, [phase], integrator=rm.Integrator(rtol=1e-10))
     assert np.abs(rm.difference(robot, run.q[-1], rigid.q[-1])).max() < 2e-5  # rtol, over 450 steps
     with pytest.raises(rm.SimulationError, match="radau"):
-        rm.simulate(robot, q, v, 20.0, integrator="rk4", step=0.01)
+        rm.simulate(robot, q, v, 20.0, integrator=rm.Integrator("rk4", step=0.01))
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -241,7 +276,7 @@ def test_a_run_that_begins_beyond_a_limit_says_so():
         run = rm.simulate(robot, [0.7], [0.1], 1.0)
     assert [(e.name, e.t) for e in run.events] == [("slide upper limit", 0.0)]
     with pytest.raises(rm.SimulationError, match="begins beyond the slide upper limit"):
-        rm.simulate(robot, [0.7], [0.1], 1.0, limits="stop")
+        rm.simulate(robot, [0.7], [0.1], 1.0, physics=rm.Physics(limits="stop"))
 
 
 # What a review found ------------------------------------------------------------------------------
@@ -254,7 +289,9 @@ def test_a_limit_within_one_long_step_is_seen():
     run = rm.simulate(robot, [0.0], [0.0], 7.0, prescribed=motion)
     assert [e.name for e in run.events] == ["slide speed limit", "slide upper limit"]
     robot = slider(upper=0.5)
-    ended = rm.simulate(robot, [0.0], [0.0], 7.0, prescribed=motion, limits="stop")
+    ended = rm.simulate(
+        robot, [0.0], [0.0], 7.0, prescribed=motion, physics=rm.Physics(limits="stop")
+    )
     assert ended.q[-1, 0] == pytest.approx(0.5, abs=1e-12)
 
 
@@ -266,7 +303,11 @@ def test_every_short_excursion_beyond_a_limit_is_seen(integrator, over):
     mass = rm.mass_matrix(robot, [0.0])[0, 0]
     spring = rm.JointPD(robot, {"slide": 0.0}, mass, 0.0, None)
     run = rm.simulate(
-        rm.System(robot, [spring]), [0.0], [1.0], 40.0, integrator=integrator, rtol=1e-10
+        rm.System(robot, [spring]),
+        [0.0],
+        [1.0],
+        40.0,
+        integrator=rm.Integrator(integrator, rtol=1e-10),
     )
     peaks = 0.5 * np.pi + 2.0 * np.pi * np.arange(7)
     assert [e.name for e in run.events] == ["slide upper limit"] * 7
@@ -274,9 +315,9 @@ def test_every_short_excursion_beyond_a_limit_is_seen(integrator, over):
 
 
 def test_a_limit_that_is_touched_at_the_start_and_then_passed():
-    run = rm.simulate(slider(upper=0.0), [0.0], [0.1], 1.0, limits="stop")
+    run = rm.simulate(slider(upper=0.0), [0.0], [0.1], 1.0, physics=rm.Physics(limits="stop"))
     assert run.t[-1] < 1e-9
-    inward = rm.simulate(slider(upper=0.0), [0.0], [-0.1], 1.0, limits="stop")
+    inward = rm.simulate(slider(upper=0.0), [0.0], [-0.1], 1.0, physics=rm.Physics(limits="stop"))
     assert inward.t[-1] == 1.0
 
 
@@ -285,19 +326,24 @@ def test_a_limit_that_is_touched_at_the_start_and_then_passed():
 def test_an_event_at_a_break_happens_once(integrator, at):
     event = rm.Event(lambda t, q, v: q[0] - at, "there", action="record")
     run = rm.simulate(
-        slider(), [0.0], [1.0], 2.0, events=[event], integrator=integrator, step=0.05,
-        sample=0.1, step_to_samples=True,
-    )  # fmt: skip
+        slider(),
+        [0.0],
+        [1.0],
+        2.0,
+        events=[event],
+        integrator=rm.Integrator(integrator, step=0.05, step_to_samples=True),
+        record=0.1,
+    )
     assert [e.t for e in run.events] == pytest.approx([at], abs=1e-12)
 
 
 def test_an_event_at_the_boundary_of_phases_is_not_lost():
     event = rm.Event(lambda t, q, v: t - 1.0, "noon", action="record")
     phases = [rm.Phase(1.0), rm.Phase(1.0, own_clock=True)]
-    run = rm.simulate(slider(), [0.0], [1.0], phases=phases, events=[event])
+    run = rm.simulate(slider(), [0.0], [1.0], phases, events=[event])
     assert [e.t for e in run.events] == pytest.approx([1.0])
     late = rm.Event(lambda t, q, v: t - 1.5, "late", action="record")  # the time of the run
-    run = rm.simulate(slider(), [0.0], [1.0], phases=phases, events=[late])
+    run = rm.simulate(slider(), [0.0], [1.0], phases, events=[late])
     assert [e.t for e in run.events] == pytest.approx([1.5])
 
 
@@ -306,7 +352,7 @@ def test_stop_wins_over_next():
         rm.Event(lambda t, q, v: t - 0.5, name, action=action)
         for name, action in (("a", "next"), ("b", "stop"))
     ]
-    run = rm.simulate(slider(), [0.0], [1.0], phases=[rm.Phase(1.0), rm.Phase(1.0)], events=events)
+    run = rm.simulate(slider(), [0.0], [1.0], [rm.Phase(1.0), rm.Phase(1.0)], events=events)
     assert run.t[-1] == pytest.approx(0.5)
 
 
@@ -341,19 +387,26 @@ def followed(**limits):
 def test_limits_of_a_mimic_joint_are_watched():
     """They were left out: `limits="stop"` did not stop a gripper's second finger."""
     robot = followed(lower=-1.0, upper=3.0)
-    run = rm.simulate(robot, [0.0], [1.0], 2.0, limits="stop")
+    run = rm.simulate(robot, [0.0], [1.0], 2.0, physics=rm.Physics(limits="stop"))
     assert run.message.startswith("stopped by 'follow lower limit'")
     assert run.t[-1] == pytest.approx(0.75, abs=1e-14)
     back = rm.simulate(robot, [0.0], [-1.0], 2.0)
     assert [e.name for e in back.events] == ["follow upper limit"]
     assert back.events[0].t == pytest.approx(1.25, abs=1e-14)
     with pytest.raises(rm.SimulationError, match="begins beyond the follow lower limit"):
-        rm.simulate(robot, [1.0], [0.0], 1.0, limits="stop")
+        rm.simulate(robot, [1.0], [0.0], 1.0, physics=rm.Physics(limits="stop"))
 
 
 @pytest.mark.parametrize("way", [1.0, -1.0])
 def test_speed_limits_of_a_mimic_joint_are_watched(way):
-    run = rm.simulate(followed(velocity=1.5), [0.0], [0.0], 1.0, torque=[way * 5.0], limits="stop")
+    run = rm.simulate(
+        followed(velocity=1.5),
+        [0.0],
+        [0.0],
+        1.0,
+        torque=[way * 5.0],
+        physics=rm.Physics(limits="stop"),
+    )
     assert run.message.startswith("stopped by 'follow speed limit'")
     assert run.v[-1, 0] == pytest.approx(way * 0.75, abs=1e-12)
 

@@ -165,7 +165,9 @@ def test_a_run_is_not_saved_as_a_folder_with_the_name_of_a_file(run, tmp_path, s
     with pytest.raises(rm.InvalidValue, match=rf"folder, such as copy\.zarr.*{FORMATS[suffix][0]}"):
         run.save(path)
     with pytest.raises(rm.InvalidValue, match=FORMATS[suffix][0]):
-        rm.simulate(run.robot, rm.neutral(run.robot), np.zeros(9), 0.1, out=path)
+        rm.simulate(
+            run.robot, rm.neutral(run.robot), np.zeros(9), 0.1, record=rm.Record(folder=path)
+        )
     assert not path.exists()
 
 

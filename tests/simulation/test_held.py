@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import remora as rm
+from plain_settings import grouped
 from remora.simulation.inputs.moves import Move
 
 VT18 = rm.load("vt18_satellite")
@@ -34,7 +35,9 @@ def test_moves_have_the_rates_of_their_positions():
 
 
 def test_a_prescribed_joint_is_where_it_should_be_and_momentum_stays():
-    run = rm.simulate(VT18, Q, V, 10.0, prescribed={"J2": swing}, rtol=1e-12, atol=1e-13)
+    run = rm.simulate(
+        VT18, Q, V, 10.0, prescribed={"J2": swing}, integrator=rm.Integrator(rtol=1e-12, atol=1e-13)
+    )
     t = run.t
     assert np.abs(run.joint("J2").q - 0.4 * (1 - np.cos(0.7 * t))).max() < 1e-14
     assert np.abs(run.joint("J2").v - 0.28 * np.sin(0.7 * t)).max() < 1e-14
@@ -50,11 +53,20 @@ def test_a_prescribed_joint_is_where_it_should_be_and_momentum_stays():
 def test_replayed_with_the_recorded_actuation_the_run_is_the_same(formulation):
     """The recorded torque, as a profile through closely spaced samples, makes the same motion."""
     first = rm.simulate(
-        VT18, Q, V, 3.0, prescribed={"J2": swing}, locked=["J3"], sample=0.01, step_to_samples=True,
-        rtol=1e-12, formulation=formulation,
-    )  # fmt: skip
+        VT18,
+        Q,
+        V,
+        3.0,
+        prescribed={"J2": swing},
+        locked=["J3"],
+        record=0.01,
+        integrator=rm.Integrator(step_to_samples=True, rtol=1e-12),
+        physics=rm.Physics(formulation=formulation),
+    )
     profile = rm.Profile(first.t, first.tau, kind="cubic")
-    again = rm.simulate(VT18, Q, V, 3.0, torque=profile, rtol=1e-12, sample=0.01)
+    again = rm.simulate(
+        VT18, Q, V, 3.0, torque=profile, integrator=rm.Integrator(rtol=1e-12), record=0.01
+    )
     assert (
         np.abs(first.joint("J2").q - again.joint("J2").q).max() < 2e-7
     )  # the profile's own error: h^3/..
@@ -73,12 +85,11 @@ def test_the_error_of_the_replay_is_that_of_the_profile():
             V,
             2.0,
             prescribed={"J2": swing},
-            sample=interval,
-            step_to_samples=True,
-            rtol=1e-12,
+            record=interval,
+            integrator=rm.Integrator(step_to_samples=True, rtol=1e-12),
         )
         profile = rm.Profile(first.t, first.tau, kind="linear")
-        again = rm.simulate(VT18, Q, V, 2.0, torque=profile, rtol=1e-12)
+        again = rm.simulate(VT18, Q, V, 2.0, torque=profile, integrator=rm.Integrator(rtol=1e-12))
         errors.append(apart(first, again))
     assert np.log2(errors[0] / errors[1]) == pytest.approx(2.0, abs=0.2)
     assert np.log2(errors[1] / errors[2]) == pytest.approx(2.0, abs=0.2)
@@ -88,7 +99,7 @@ def test_a_locked_joint_stays_and_the_robot_moves_as_if_it_were_welded():
     rng = np.random.default_rng(3)
     q, v = Q.copy(), rng.normal(size=9) * 0.2
     q[9], v[7] = 0.6, 0.0
-    run = rm.simulate(VT18, q, v, 5.0, locked=["J2"], rtol=1e-12)
+    run = rm.simulate(VT18, q, v, 5.0, locked=["J2"], integrator=rm.Integrator(rtol=1e-12))
     assert np.abs(run.joint("J2").q - 0.6).max() == 0.0
     welded = (
         rm.Builder("welded")
@@ -107,7 +118,9 @@ def test_a_locked_joint_stays_and_the_robot_moves_as_if_it_were_welded():
     from remora.model.joints import relative_pose
 
     welded = welded.replace_joint("J2", placement=relative_pose(joint, q))
-    other = rm.simulate(welded, np.delete(q, 9), np.delete(v, 7), 5.0, rtol=1e-12)
+    other = rm.simulate(
+        welded, np.delete(q, 9), np.delete(v, 7), 5.0, integrator=rm.Integrator(rtol=1e-12)
+    )
     assert np.abs(np.delete(run.q[-1], 9) - other.q[-1]).max() < 1e-11
     assert np.abs(np.delete(run.v[-1], 7) - other.v[-1]).max() < 1e-11
 
@@ -122,7 +135,9 @@ def test_a_spherical_joint_can_be_prescribed():
     v = np.zeros(robot.nv)
     v[robot.joints[name].v] = 0.5 * axis
     motion = rm.Motion(lambda t: (quaternion.exp(0.25 * t * axis), 0.5 * axis, 0.0 * axis))
-    run = rm.simulate(robot, q, v, 4.0, prescribed={name: motion}, rtol=1e-11)
+    run = rm.simulate(
+        robot, q, v, 4.0, prescribed={name: motion}, integrator=rm.Integrator(rtol=1e-11)
+    )
     assert np.abs(run.joint(name).q[-1] - quaternion.exp(1.0 * axis)).max() < 1e-12
     assert run.conservation().angular_momentum.relative < 1e-9
     assert run.conservation().energy.relative < 1e-9
@@ -136,7 +151,7 @@ def test_phases_hold_and_let_go():
         rm.Phase(4.0, locked=["J3"],
                  prescribed={"J2": rm.Motion.between(0.0, 4.0, 1.2, 0.0)}, own_clock=True),
     ]  # fmt: skip
-    run = rm.simulate(VT18, Q, V, phases=phases, rtol=1e-12, atol=1e-13)
+    run = rm.simulate(VT18, Q, V, phases, integrator=rm.Integrator(rtol=1e-12, atol=1e-13))
     assert run.t[-1] == 10.0
     hold = run.phase == 1
     assert np.abs(run.joint("J2").q[hold] - 1.2).max() < 1e-12
@@ -149,7 +164,11 @@ def test_locking_a_moving_joint_is_an_impulse_that_keeps_momentum():
     v = np.zeros(9)
     v[6:] = 0.5, -0.3, 0.2
     run = rm.simulate(
-        VT18, Q, v, phases=[rm.Phase(1.0), rm.Phase(1.0, locked=["J2"], impulse=True)], rtol=1e-12
+        VT18,
+        Q,
+        v,
+        [rm.Phase(1.0), rm.Phase(1.0, locked=["J2"], impulse=True)],
+        integrator=rm.Integrator(rtol=1e-12),
     )
     assert [e.name for e in run.events] == ["impulse"]
     found = run.conservation()
@@ -185,7 +204,7 @@ def test_locking_a_moving_joint_is_an_impulse_that_keeps_momentum():
 )
 def test_contradictions_are_refused(options, text):
     with pytest.raises(rm.RemoraError, match=text):
-        rm.simulate(VT18, Q, V, 5.0, **options)
+        rm.simulate(VT18, Q, V, 5.0, **grouped(**options))
 
 
 def test_a_motion_that_becomes_nan_stops_the_run_and_says_when():
@@ -194,7 +213,9 @@ def test_a_motion_that_becomes_nan_stops_the_run_and_says_when():
         return 0.1 * t**2 + x, 0.2 * t, 0.2
 
     with pytest.raises(rm.SimulationError, match="q of the prescribed joint 'J2'") as caught:
-        rm.simulate(VT18, Q, V, 2.0, prescribed={"J2": motion}, max_step=0.1)
+        rm.simulate(
+            VT18, Q, V, 2.0, prescribed={"J2": motion}, integrator=rm.Integrator(max_step=0.1)
+        )
     assert 1.3 < caught.value.time <= 1.6
     assert len(caught.value.recording) > 10
 
@@ -206,7 +227,9 @@ def test_a_torque_on_a_joint_that_mimics_is_refused():
     with pytest.raises(rm.RemoraError, match="mimics 'ja': give the torque to that one"):
         rm.simulate(robot, [0.0], [0.0], 1.0, torque={"jb": 1.0})
     with pytest.raises(rm.RemoraError, match="mimics 'ja': give the torque to that one"):
-        rm.simulate_batch(robot, [0.0], [0.0], 1.0, step=0.01, torque={"jb": 1.0})
+        rm.simulate_batch(
+            robot, [0.0], [0.0], 1.0, integrator=rm.Integrator(step=0.01), torque={"jb": 1.0}
+        )
 
 
 # Motions that are none ----------------------------------------------------------------------------
@@ -229,11 +252,15 @@ def test_jumps_are_refused_wherever_they_are(breaks, method):
     v[7] = 0.2
     text = r"velocity of the motion of joint 'J2' jumps from \[0.2\] to \[-0.3\] at t = 1 s"
     with pytest.raises(rm.SimulationError, match=text) as caught:
-        rm.simulate(VT18, Q, v, 3.0, prescribed={"J2": rm.Motion(kinked, breaks)}, **method)
+        rm.simulate(
+            VT18, Q, v, 3.0, **grouped(prescribed={"J2": rm.Motion(kinked, breaks)}, **method)
+        )
     assert caught.value.time == pytest.approx(1.0, abs=1e-9)
     text = r"motion of joint 'J2' jumps from q = \[0.1\] to \[0.11\] at t = 1 s"
     with pytest.raises(rm.SimulationError, match=text):
-        rm.simulate(VT18, Q, V, 3.0, prescribed={"J2": rm.Motion(displaced, breaks)}, **method)
+        rm.simulate(
+            VT18, Q, V, 3.0, **grouped(prescribed={"J2": rm.Motion(displaced, breaks)}, **method)
+        )
 
 
 def test_a_jump_at_a_break_of_the_run_or_of_another_load_is_refused():
@@ -242,7 +269,7 @@ def test_a_jump_at_a_break_of_the_run_or_of_another_load_is_refused():
     other = {"J1": rm.Pulse(0.3, 1.0, 0.1)}
     for options in ({"breaks": [1.0]}, {"torque": other}):
         with pytest.raises(rm.SimulationError, match=r"jumps from \[0.2\] to \[-0.3\]"):
-            rm.simulate(VT18, Q, v, 3.0, prescribed={"J2": kinked}, **options)
+            rm.simulate(VT18, Q, v, 3.0, **grouped(prescribed={"J2": kinked}, **options))
 
 
 def test_rates_are_checked_along_the_run():
@@ -265,7 +292,14 @@ def test_accelerations_may_jump():
         return 0.1 * s**2 + 0.2 * (t - s), 0.2 * s, 0.2 if t < 1.0 else 0.0
 
     for breaks in ((), (1.0,)):
-        run = rm.simulate(VT18, Q, V, 2.0, prescribed={"J2": rm.Motion(ramp, breaks)}, rtol=1e-11)
+        run = rm.simulate(
+            VT18,
+            Q,
+            V,
+            2.0,
+            prescribed={"J2": rm.Motion(ramp, breaks)},
+            integrator=rm.Integrator(rtol=1e-11),
+        )
         assert run.joint("J2").q[-1] == pytest.approx(0.3, abs=1e-12)
         assert run.conservation().angular_momentum.relative < 1e-8
 
@@ -288,7 +322,9 @@ def test_rotations_are_checked_as_rotations():
     q, v = rm.neutral(robot), np.zeros(robot.nv)
     v[robot.joints[name].v] = turning(0.0)[1]
     for options in ({}, {"integrator": "rk4", "step": 0.2}):
-        run = rm.simulate(robot, q, v, 3.0, prescribed={name: rm.Motion(turning)}, **options)
+        run = rm.simulate(
+            robot, q, v, 3.0, **grouped(prescribed={name: rm.Motion(turning)}, **options)
+        )
         assert run.status == "complete"
     for length in (17.0, 1.0 + 1e-6):
         text = f"joint '{name}' must be a unit quaternion.*of length {length:.9g}"
@@ -301,7 +337,14 @@ def test_rotations_are_checked_as_rotations():
         return turning(t, 1.0 + max(t - 1.0, 0.0) ** 2)
 
     with pytest.raises(rm.SimulationError, match="unit quaternion") as caught:
-        rm.simulate(robot, q, v, 1.5, prescribed={name: rm.Motion(growing)}, max_step=0.1)
+        rm.simulate(
+            robot,
+            q,
+            v,
+            1.5,
+            prescribed={name: rm.Motion(growing)},
+            integrator=rm.Integrator(max_step=0.1),
+        )
     assert 0.9 < caught.value.time < 1.2
 
 
@@ -314,7 +357,14 @@ def test_a_prescribed_base_must_be_a_unit_dual_quaternion():
         return q, np.zeros(6), np.zeros(6)
 
     with pytest.raises(rm.SimulationError, match=r"'base' must be a unit dual quaternion"):
-        rm.simulate(VT18, Q, V, 1.0, prescribed={"base": rm.Motion(base)}, max_step=0.1)
+        rm.simulate(
+            VT18,
+            Q,
+            V,
+            1.0,
+            prescribed={"base": rm.Motion(base)},
+            integrator=rm.Integrator(max_step=0.1),
+        )
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ import pytest
 
 import remora as rm
 from numeric import assert_close
+from plain_settings import grouped
 
 ROBOT = rm.load("servicer")
 METHODS = {"radau": {"rtol": 1e-8}, "variational": {"step": 0.01}}
@@ -21,9 +22,12 @@ def test_ticks_events_and_samples(integrator):
     law = rm.JointPD(ROBOT, dict.fromkeys(gains, 0.1), gains, gains, 0.1)
     event = rm.Event(lambda t, q, v: t - 0.7 + q[8], "passed", action="record")
     run = rm.simulate(
-        rm.System(ROBOT, [law]), q, v, 2.0, events=[event], sample=0.25, integrator=integrator,
-        **METHODS[integrator],
-    )  # fmt: skip
+        rm.System(ROBOT, [law]),
+        q,
+        v,
+        2.0,
+        **grouped(events=[event], sample=0.25, integrator=integrator, **METHODS[integrator]),
+    )
     assert len(run) == 9
     (passed,) = run.events
     assert abs(passed.t - 0.7 + passed.q[8]) < 1e-14
@@ -36,7 +40,7 @@ def test_events_and_samples_are_those_of_dop853(integrator, rtol):
     event = rm.Event(lambda t, q, v: np.sin(100.0 * q[9]), "waves", action="record")
     given = {"events": [event], "sample": 0.0137, "limits": "ignore"}
     runs = [
-        rm.simulate(ROBOT, q, v, 5.0, integrator=name, **given, **METHODS.get(name, {}))
+        rm.simulate(ROBOT, q, v, 5.0, **grouped(integrator=name, **given, **METHODS.get(name, {})))
         for name in ("dop853", integrator)
     ]
     times = [np.array([e.t for e in run.events]) for run in runs]

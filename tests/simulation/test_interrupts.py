@@ -103,10 +103,13 @@ def test_the_files_of_a_run_are_begun_whole(ctrl_c, monkeypatch, tmp_path):
     monkeypatch.setattr(Path, "mkdir", interrupted)
     asked = (robot, rm.neutral(robot), np.zeros(robot.nv), 1.0)
     with pytest.raises(KeyboardInterrupt):
-        rm.simulate(*asked, out=tmp_path / "run")
+        rm.simulate(*asked, record=rm.Record(folder=tmp_path / "run"))
     monkeypatch.undo()
     assert rm.open_run(tmp_path / "run").status == "running"
-    assert rm.simulate(*asked, out=tmp_path / "run", resume=True).status == "complete"
+    assert (
+        rm.simulate(*asked, record=rm.Record(folder=tmp_path / "run", resume=True)).status
+        == "complete"
+    )
 
 
 RUN = """
@@ -121,7 +124,8 @@ RUN = """
         return np.zeros(9)
 
     warnings.simplefilter("ignore")
-    run = rm.simulate(robot, rm.neutral(robot), np.zeros(9), 5.0, torque=torque, max_step=0.1)
+    run = rm.simulate(robot, rm.neutral(robot), np.zeros(9), 5.0, torque=torque,
+                      integrator=rm.Integrator(max_step=0.1))
     assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
     print(run.status)
 """
@@ -142,7 +146,8 @@ BATCH = """
     robot = rm.load("vt18_satellite")
     q = np.broadcast_to(rm.neutral(robot), (12, robot.nq))
     warnings.simplefilter("ignore")
-    runs = rm.simulate_batch(robot, q, np.zeros(9), 0.1, step=0.1, threads=1)
+    runs = rm.simulate_batch(robot, q, np.zeros(9), 0.1, integrator=rm.Integrator(step=0.1),
+                             target=rm.Target(threads=1))
     assert runs.ok.tolist() == [True] * 4 + [False] * 8
     print(runs.status)
 """

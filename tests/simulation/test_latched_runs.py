@@ -5,6 +5,7 @@ import pytest
 
 import remora as rm
 from flat_captures import close, dispersed, flat
+from plain_settings import grouped
 from remora.algebra import pose
 from remora.codegen.llvm import host
 from remora.simulation.engine.phase_dynamics import PhaseDynamics
@@ -64,15 +65,15 @@ def test_a_latched_run_makes_compiled_steps_that_no_second_pose_compiles_again(
     ]  # fmt: skip
     starts = [([0.3, 1.0], [0.2, 0.5]), ([0.2, -0.7], [-0.1, 0.3])]
     options = {"phases": phases, "rtol": 1e-10, "sample": 0.07}
-    found = [rm.simulate(robot, *starts[0], **options)]
+    found = [rm.simulate(robot, *starts[0], **grouped(**options))]
     count, calls = len(made), len(advanced)
     assert calls >= 3  # a call for each phase
-    found.append(rm.simulate(robot, *starts[1], **options))
+    found.append(rm.simulate(robot, *starts[1], **grouped(**options)))
     assert len(made) == count
     assert len(advanced) == 2 * calls
     monkeypatch.setattr(PhaseDynamics, "programmable", False)  # steps in Python
     for run, start in zip(found, starts, strict=True):
-        slow = rm.simulate(robot, *start, **options)
+        slow = rm.simulate(robot, *start, **grouped(**options))
         for name in ("q", "v", "tau", "vdot"):
             assert close(getattr(run, name), getattr(slow, name))
         assert run.conservation().constraint < 1e-13
@@ -105,7 +106,9 @@ def test_components_see_the_constraints_of_the_phase(timing, made):
     phases = [
         rm.Phase(0.2), rm.Phase(0.2, activate="grasp", latch=True), rm.Phase(0.2, release="grasp")
     ]  # fmt: skip
-    batch = rm.simulate_batch(system, q, v, phases=phases, step=0.05, sample=0.05)
+    batch = rm.simulate_batch(
+        system, q, v, phases, integrator=rm.Integrator(step=0.05), record=0.05
+    )
     runs = [batch[0]]
     count = len(made)
     runs.append(batch[1])
@@ -148,7 +151,7 @@ def test_a_run_that_is_interrupted_while_a_latch_is_on_ends_with_the_same_bits(
     ]  # fmt: skip
     options = {"phases": phases, "integrator": "rk4", "step": 0.05, "sample": 0.09, "seed": 3}
     start = [0.3, 1.0], [0.2, 0.5]
-    whole = rm.simulate(system, *start, **options)
+    whole = rm.simulate(system, *start, **grouped(**options))
     offsets = [s.latched["own"]["offset"] for s in whole.switches if s.activated]
     assert len(offsets) == 2
     assert abs(offsets[0] - offsets[1]) > 1e-3
@@ -170,8 +173,8 @@ def test_a_run_that_is_interrupted_while_a_latch_is_on_ends_with_the_same_bits(
             patch.setattr(recorder.Recorder, "append", interrupted)
             patch.setattr(recorder.Recorder, "extend", interrupted_in_steps)
             with pytest.warns(RuntimeWarning, match="interrupted"):
-                rm.simulate(system, *start, **options, out=folder)
-        run = rm.simulate(system, *start, **options, out=folder, resume=True)
+                rm.simulate(system, *start, **grouped(**options, out=folder))
+        run = rm.simulate(system, *start, **grouped(**options, out=folder, resume=True))
         for name, column in whole.columns.items():
             assert run.columns[name].tobytes() == column.tobytes(), (k, name)
         for one, other in zip(run.switches, whole.switches, strict=True):

@@ -6,6 +6,7 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 import remora as rm
+from plain_settings import grouped
 
 ALL = ["dop853", "dopri5", "radau", "rk4"]
 
@@ -20,7 +21,7 @@ SLIDER, FALLING = slider(), slider(-10.0)
 
 def recorded(robot, condition, q=0.0, v=1.0, duration=3.0, direction=0, **options):
     event = rm.Event(condition, "it", action="record", direction=direction)
-    return rm.simulate(robot, [q], [v], duration, events=[event], **options)
+    return rm.simulate(robot, [q], [v], duration, **grouped(events=[event], **options))
 
 
 def times(*arguments, **options):
@@ -81,7 +82,7 @@ def test_a_time_at_the_end_of_the_run_happens(integrator, end):
 def test_a_time_at_the_end_of_a_phase_with_its_own_clock():
     seen = rm.Event(lambda t, q, v: t - 0.3, "own", action="record")
     phases = [rm.Phase(0.7), rm.Phase(0.3, own_clock=True, events=[seen]), rm.Phase(0.1)]
-    run = rm.simulate(SLIDER, [0.0], [1.0], phases=phases)
+    run = rm.simulate(SLIDER, [0.0], [1.0], phases)
     assert [e.t for e in run.events] == [0.7 + 0.3]
 
 
@@ -129,7 +130,7 @@ def test_a_tick_is_not_run_twice_where_a_phase_ends(late):
     hold = rm.ZeroOrderHold(law, 0.1)
     over = rm.Event(lambda t, q, v: q[0] - (0.5 + late), "over", action="next")
     phases = [rm.Phase(1.0, torque=hold, events=[over]), rm.Phase(0.35, torque=hold)]
-    run = rm.simulate(SLIDER, [0.0], [1.0], phases=phases)
+    run = rm.simulate(SLIDER, [0.0], [1.0], phases)
     assert run.t[-1] == pytest.approx(0.85 + late)
     assert np.round(asked, 5).tolist() == np.round(np.arange(9) * 0.1, 5).tolist()
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import remora as rm
+from plain_settings import grouped
 from remora.simulation.engine import hosted_parts
 from remora.simulation.engine import phase_program as steps
 from remora.simulation.engine import progress as showing
@@ -114,7 +115,7 @@ def closeness(method):
 def test_machine_code_makes_the_steps_of_python(loads, method, loops):
     q, v = moving(VT18)
     fast, slow, made = loops(
-        lambda: rm.simulate(VT18, q, v, 3.0, **loads, **method, progress=False)
+        lambda: rm.simulate(VT18, q, v, 3.0, **grouped(**loads, **method, progress=False))
     )
     assert made
     assert_same(fast, slow, closeness(method))
@@ -127,7 +128,11 @@ def test_more_segments_than_one_call_makes(loops):
     for method in ({}, {"integrator": "rk4", "step": 0.05}):
         fast, slow, made = loops(
             lambda m=method: rm.simulate(
-                VT18, q, v, 3.0, torque={"J1": profile}, breaks=[1.0, 2.0], progress=False, **m
+                VT18,
+                q,
+                v,
+                3.0,
+                **grouped(torque={"J1": profile}, breaks=[1.0, 2.0], progress=False, **m),
             )
         )
         assert made
@@ -140,10 +145,16 @@ def test_friction_springs_saturation_and_gravity(loops):
     q, v = moving(robot)
     fast, slow, made = loops(
         lambda: rm.simulate(
-            robot, q, v, 0.3, torque=np.full(robot.nv, 0.5), saturate=True, sample=0.1,
-            limits="ignore", progress=False, rtol=1e-12,
+            robot,
+            q,
+            v,
+            0.3,
+            torque=np.full(robot.nv, 0.5),
+            physics=rm.Physics(saturate=True, limits="ignore"),
+            record=rm.Record(0.1, progress=False),
+            integrator=rm.Integrator(rtol=1e-12),
         )
-    )  # fmt: skip
+    )
     assert made
     assert_same(fast, slow, 2e-10)
 
@@ -157,11 +168,13 @@ def test_events_near_limits_are_those_of_python(options, loops):
             [0.0],
             [0.1],
             5.0,
-            torque=rm.Profile([0.0, 5.0], [0.2, 0.0]),
-            sample=0.05,
-            max_step=0.1,
-            progress=False,
-            **options,
+            **grouped(
+                torque=rm.Profile([0.0, 5.0], [0.2, 0.0]),
+                sample=0.05,
+                max_step=0.1,
+                progress=False,
+                **options,
+            ),
         )
     )
     assert made
@@ -177,7 +190,14 @@ def test_unstable_steps_are_errors():
         pytest.warns(rm.SimulationWarning),
         pytest.raises(rm.SimulationError, match="a state that is not finite"),
     ):
-        rm.simulate(robot, q, v, 20.0, integrator="rk4", step=0.01, progress=False)
+        rm.simulate(
+            robot,
+            q,
+            v,
+            20.0,
+            integrator=rm.Integrator("rk4", step=0.01),
+            record=rm.Record(progress=False),
+        )
 
 
 # Functions of users ------------------------------------------------------------------------------
@@ -187,10 +207,15 @@ def test_functions_of_the_state_are_called(loops):
     q, v = moving(VT18)
     fast, slow, made = loops(
         lambda: rm.simulate(
-            VT18, q, v, 0.5, torque=lambda t, q, v: -0.1 * v, sample=0.1, rtol=1e-12,
-            progress=False,
+            VT18,
+            q,
+            v,
+            0.5,
+            torque=lambda t, q, v: -0.1 * v,
+            record=rm.Record(0.1, progress=False),
+            integrator=rm.Integrator(rtol=1e-12),
         )
-    )  # fmt: skip
+    )
     assert made
     assert_same(fast, slow, 2e-10)
     assert np.ptp(fast.tau[:, 6]) > 0.0
@@ -200,7 +225,9 @@ def test_a_pulse_with_a_memory_is_called(loops):
     calls = itertools.count()
     q, v = moving(VT18)
     pulse = rm.Pulse(0.1, 0.4, lambda t: 0.1 + 0.0 * next(calls))
-    loops(lambda: rm.simulate(VT18, q, v, 0.5, torque={"J1": pulse}, progress=False))
+    loops(
+        lambda: rm.simulate(VT18, q, v, 0.5, torque={"J1": pulse}, record=rm.Record(progress=False))
+    )
     assert next(calls) > 10
 
 
@@ -216,7 +243,15 @@ def test_numbers_that_a_function_captures_are_not_frozen(monkeypatch, loops):
     def make():
         monkeypatch.setitem(globals(), "SHIFT", 2.0)
         torque = Sum({"J1": pulse}, rm.ZeroOrderHold(controller, 0.25))
-        return rm.simulate(VT18, q, v, 1.0, torque=torque, sample=0.05, rtol=1e-12, progress=False)
+        return rm.simulate(
+            VT18,
+            q,
+            v,
+            1.0,
+            torque=torque,
+            record=rm.Record(0.05, progress=False),
+            integrator=rm.Integrator(rtol=1e-12),
+        )
 
     fast, slow, made = loops(make)
     assert made
@@ -339,7 +374,7 @@ def test_systems_in_machine_code(method, loops):
     system = rm.System(VT18, parts)
     q, v = moving(VT18)
     fast, slow, made = loops(
-        lambda: rm.simulate(system, q, v, 2.0, **method, saturate=True, progress=False)
+        lambda: rm.simulate(system, q, v, 2.0, **grouped(**method, saturate=True, progress=False))
     )
     assert made
     assert_same(fast, slow, closeness(method))
@@ -368,7 +403,7 @@ def test_resumed_runs_have_the_same_bits(method, sampled, tmp_path, monkeypatch)
         "J3": rm.Pulse(0.5, 1.5, lambda t: 0.5 * np.cos(t - 0.5)),
     }
     asked = {"duration": 2.0, "torque": load, **method}
-    whole = rm.simulate(system, q, v, **asked)
+    whole = rm.simulate(system, q, v, **grouped(**asked))
     monkeypatch.setattr(storage, "FLUSH_SECONDS", 0.0)
     monkeypatch.setattr(showing, "INTERVAL", 0.0)
     monkeypatch.setattr(steps, "FIRST_TRIES", 3)  # also between two calls within a segment
@@ -382,11 +417,15 @@ def test_resumed_runs_have_the_same_bits(method, sampled, tmp_path, monkeypatch)
         with monkeypatch.context() as patch:
             patch.setattr(storage._Folder, "finish", lambda self, *_: self._unlock())
             try:
-                rm.simulate(system, q, v, **asked, out=tmp_path / "run", resume=True,
-                            progress=progress)  # fmt: skip
+                rm.simulate(
+                    system,
+                    q,
+                    v,
+                    **grouped(**asked, out=tmp_path / "run", resume=True, progress=progress),
+                )
             except Kill:
                 continue
-    run = rm.simulate(system, q, v, **asked, out=tmp_path / "run", resume=True)
+    run = rm.simulate(system, q, v, **grouped(**asked, out=tmp_path / "run", resume=True))
     assert run.status == "complete"
     for name, values in whole.columns.items():
         assert np.asarray(run.columns[name]).tobytes() == values.tobytes(), name
@@ -418,7 +457,13 @@ def test_a_system_that_was_changed_since_is_compiled_again(what, monkeypatch):
 
     def end():
         run = rm.simulate(
-            system, [0.0], [0.0], 1.0, integrator="dopri5", limits="ignore", progress=False
+            system,
+            [0.0],
+            [0.0],
+            1.0,
+            integrator="dopri5",
+            physics=rm.Physics(limits="ignore"),
+            record=rm.Record(progress=False),
         )
         return run.q[-1, 0]
 
@@ -441,7 +486,9 @@ def test_a_default_by_keyword_that_changed_is_compiled_again():
     pulse, robot = rm.Pulse(0.0, 1.0, force), slider()
 
     def end():
-        run = rm.simulate(robot, [0.0], [0.0], 1.0, torque={"slide": pulse}, progress=False)
+        run = rm.simulate(
+            robot, [0.0], [0.0], 1.0, torque={"slide": pulse}, record=rm.Record(progress=False)
+        )
         return run.q[-1, 0]
 
     assert end() == pytest.approx(0.5, abs=1e-12)
@@ -453,8 +500,8 @@ def test_a_default_by_keyword_that_changed_is_compiled_again():
 def test_the_start_is_recorded_if_the_first_phase_has_no_duration(options):
     system = rm.System(slider(), [HeldBrake(sample_time=0.3)])
     phases = [rm.Phase(0.0), rm.Phase(1.0), rm.Phase(0.0), rm.Phase(0.5)]
-    run = rm.simulate(system, [0.0], [1.0], phases=phases, **options)
-    whole = rm.simulate(system, [0.0], [1.0], 1.5, breaks=[1.0], **options)
+    run = rm.simulate(system, [0.0], [1.0], **grouped(phases=phases, **options))
+    whole = rm.simulate(system, [0.0], [1.0], 1.5, **grouped(breaks=[1.0], **options))
     assert (run.t[0], run.v[0, 0], run.tau[0, 0]) == (0.0, 1.0, -1.0)
     assert np.abs(run.q[-1] - whole.q[-1]).max() < 1e-10
     if "sample" in options:
@@ -475,7 +522,9 @@ def test_a_sample_may_be_a_rounding_error_away_from_a_tick(towards):
     system = rm.System(robot, [HeldBrake(sample_time=0.07)])
     ticks = 0.07 * np.arange(1, 9)
     sample = np.nextafter(ticks, towards) if towards else ticks
-    run = rm.simulate(system, [0.0], [1.0], 0.6, sample=sample, integrator="dopri5", rtol=1e-6)
+    run = rm.simulate(
+        system, [0.0], [1.0], 0.6, record=sample, integrator=rm.Integrator("dopri5", rtol=1e-6)
+    )
     assert np.abs(run.t[1:-1] - sample).max() < 1e-15
     mass = rm.mass_matrix(robot, [0.0])[0, 0]
     expected = np.cumprod(np.full(8, 1.0 - 0.07 / mass))

@@ -31,9 +31,13 @@ TARGET = pose.translation(rm.frame_pose(ROBOT, Q, "tool")) + np.array([-0.4, 0.3
 
 def flown(robot, plan, q=Q):
     return rm.simulate(
-        robot, q, np.zeros(robot.nv), duration=plan.duration, prescribed=plan.motions,
-        rtol=1e-11, atol=1e-12,
-    )  # fmt: skip
+        robot,
+        q,
+        np.zeros(robot.nv),
+        duration=plan.duration,
+        prescribed=plan.motions,
+        integrator=rm.Integrator(rtol=1e-11, atol=1e-12),
+    )
 
 
 def fastest(plan):

@@ -8,6 +8,7 @@ import pytest
 import remora as rm
 from numeric import assert_close
 from peers import pinocchio_model
+from plain_settings import grouped
 
 ROBOT = rm.load("servicer")
 AMPLITUDE = np.array([0.4, 0.4, 0.2, 0.2, 0.05, 0.05, 0.02])
@@ -29,12 +30,12 @@ def forces(base):
 
 @pytest.fixture(scope="module", params=[False, True], ids=["no momentum", "momentum"])
 def full(request):
-    return rm.simulate(ROBOT, *start(request.param), 60.0, torque=forces(6), **PRECISE)
+    return rm.simulate(ROBOT, *start(request.param), 60.0, **grouped(torque=forces(6), **PRECISE))
 
 
 def test_the_reduced_model_moves_as_the_full_one(full):
     q, v = full.q[0], full.v[0]
-    run = rm.simulate(ROBOT, q, v, 60.0, torque=forces(6), model="reduced", **PRECISE)
+    run = rm.simulate(ROBOT, q, v, 60.0, **grouped(torque=forces(6), model="reduced", **PRECISE))
     assert np.array_equal(run.t, full.t)
     assert_close(run.q, full.q, rtol=1e-9)  # the base's pose is reconstructed
     assert_close(run.v, full.v, rtol=1e-9)
@@ -51,7 +52,12 @@ def test_coarse_steps_keep_momentum_in_the_reduced_model_only():
     drift = {}
     for model in ("full", "reduced"):
         run = rm.simulate(
-            ROBOT, q, v, 20.0, integrator="rk4", step=0.25, model=model, limits="ignore"
+            ROBOT,
+            q,
+            v,
+            20.0,
+            integrator=rm.Integrator("rk4", step=0.25),
+            physics=rm.Physics(model=model, limits="ignore"),
         )
         drift[model] = np.abs(run.momentum - run.momentum[0]).max()
     assert drift["reduced"] < 1e-11
@@ -61,7 +67,7 @@ def test_coarse_steps_keep_momentum_in_the_reduced_model_only():
 def test_the_equivalent_manipulator_moves_as_the_full_model(full):
     twin = rm.equivalent_manipulator(ROBOT)
     q, v = rm.equivalent_state(ROBOT, full.q[0], full.v[0])
-    run = rm.simulate(twin, q, v, 60.0, torque=forces(3), **PRECISE)
+    run = rm.simulate(twin, q, v, 60.0, **grouped(torque=forces(3), **PRECISE))
     assert_close(run.q[:, 4:], full.q[:, 8:], rtol=1e-9)
     assert_close(run.v, np.delete(full.v, [3, 4, 5], axis=1), rtol=1e-9)
     tool = full.frame("tool").position - full.com
@@ -109,7 +115,9 @@ def test_controllers_events_and_storage_work_as_ever(tmp_path):
         "limits": "ignore",
     }  # fmt: skip
     runs = [
-        rm.simulate(ROBOT, q, v, 5.0, torque=law, model=model, out=tmp_path / model, **options)
+        rm.simulate(
+            ROBOT, q, v, 5.0, **grouped(torque=law, model=model, out=tmp_path / model, **options)
+        )
         for model in ("full", "reduced")
     ]
     assert_close(runs[1].q, runs[0].q, rtol=1e-8)
@@ -126,7 +134,7 @@ def test_refusals():
 
     def run(robot=ROBOT, **options):
         state = (q, v) if robot is ROBOT else (rm.neutral(robot), np.zeros(robot.nv))
-        return rm.simulate(robot, *state, 1.0, **{"model": "reduced", **options})
+        return rm.simulate(robot, *state, 1.0, **grouped(**{"model": "reduced", **options}))
 
     for options, reason in (
         ({"model": "small"}, "no model named 'small'; known: full, reduced"),
@@ -155,19 +163,24 @@ def stopping(t, q, v):
 def test_a_reduced_run_is_resumed_to_the_same_bits(tmp_path, monkeypatch):
     q, v = start()
     given = {"torque": stopping, "sample": 0.1, "model": "reduced"}
-    whole = rm.simulate(ROBOT, q, v, 5.0, **given)
+    whole = rm.simulate(ROBOT, q, v, 5.0, **grouped(**given))
     monkeypatch.setenv("STOP_REDUCED_RUN", "1")
-    part = rm.simulate(ROBOT, q, v, 5.0, out=tmp_path / "run", **given)
+    part = rm.simulate(ROBOT, q, v, 5.0, **grouped(out=tmp_path / "run", **given))
     assert part.status == "interrupted"
     assert len(part) < len(whole)
     monkeypatch.delenv("STOP_REDUCED_RUN")
-    resumed = rm.simulate(ROBOT, q, v, 5.0, out=tmp_path / "run", resume=True, **given)
+    resumed = rm.simulate(ROBOT, q, v, 5.0, **grouped(out=tmp_path / "run", resume=True, **given))
     assert resumed.status == "complete"
     assert np.array_equal(resumed.q, whole.q)
     assert np.array_equal(resumed.v, whole.v)
     with pytest.raises(rm.RemoraError, match="model is 'reduced' there"):
         rm.simulate(
-            ROBOT, q, v, 5.0, torque=stopping, sample=0.1, out=tmp_path / "run", resume=True
+            ROBOT,
+            q,
+            v,
+            5.0,
+            torque=stopping,
+            record=rm.Record(0.1, folder=tmp_path / "run", resume=True),
         )
 
 
@@ -177,7 +190,10 @@ def test_events_and_samples_within_steps_see_the_speed_of_the_base():
     event = rm.Event(lambda t, q, v: v[0] - begin - 2e-4, "turning", action="record")
     given = {"torque": forces(6), "events": [event], "sample": 0.05}
     given |= {"rtol": 1e-12, "atol": 1e-13, "limits": "ignore"}
-    runs = [rm.simulate(ROBOT, q, v, 20.0, model=model, **given) for model in ("full", "reduced")]
+    runs = [
+        rm.simulate(ROBOT, q, v, 20.0, **grouped(model=model, **given))
+        for model in ("full", "reduced")
+    ]
     times = [[event.t for event in run.events] for run in runs]
     assert times[0]
     assert_close(np.array(times[1]), np.array(times[0]), rtol=1e-9)
@@ -190,7 +206,7 @@ def test_loads_that_python_computes():
     """The same as those that are compiled, to the last bits."""
     q, v = start()
     runs = [
-        rm.simulate(ROBOT, q, v, 1.0, torque=torque, model="reduced")
+        rm.simulate(ROBOT, q, v, 1.0, torque=torque, physics=rm.Physics(model="reduced"))
         for torque in (np.array([0.0] * 6 + [0.1] * 7), lambda t, q, v: [0.0] * 6 + [0.1] * 7)
     ]
     assert_close(runs[1].q[-1], runs[0].q[-1], rtol=1e-14)

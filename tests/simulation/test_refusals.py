@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import remora as rm
+from plain_settings import grouped
 from processes import started
 
 VT18 = rm.load("vt18_satellite")
@@ -18,7 +19,7 @@ Q, V = rm.neutral(VT18), np.zeros(9)
 
 def stopping(**options):
     with pytest.raises(rm.SimulationError) as caught:
-        rm.simulate(VT18, Q, V, 5.0, **options)
+        rm.simulate(VT18, Q, V, 5.0, **grouped(**options))
     return caught.value
 
 
@@ -115,7 +116,7 @@ def test_a_step_that_underflows():
 )
 def test_what_does_not_fit_is_refused(options, text):
     with pytest.raises(rm.RemoraError, match=text):
-        rm.simulate(VT18, Q, V, **{"duration": 5.0, **options})
+        rm.simulate(VT18, Q, V, **grouped(**{"duration": 5.0, **options}))
 
 
 def test_states_that_do_not_fit():
@@ -155,7 +156,15 @@ def test_ctrl_c_keeps_what_was_computed(tmp_path):
         return np.full(9, 0.01)
 
     with pytest.warns(RuntimeWarning, match="what was computed is kept"):
-        run = rm.simulate(VT18, Q, V, 50.0, torque=interrupt, max_step=0.1, out=tmp_path / "run")
+        run = rm.simulate(
+            VT18,
+            Q,
+            V,
+            50.0,
+            torque=interrupt,
+            integrator=rm.Integrator(max_step=0.1),
+            record=rm.Record(folder=tmp_path / "run"),
+        )
     assert run.status == "interrupted"
     assert 5 < len(run) < 100
     again = rm.open_run(tmp_path / "run")
@@ -165,7 +174,15 @@ def test_ctrl_c_keeps_what_was_computed(tmp_path):
 
 def test_progress_is_told():
     seen = []
-    rm.simulate(VT18, Q, V, 30.0, torque=np.full(9, 0.01), max_step=0.01, progress=seen.append)
+    rm.simulate(
+        VT18,
+        Q,
+        V,
+        30.0,
+        torque=np.full(9, 0.01),
+        integrator=rm.Integrator(max_step=0.01),
+        record=rm.Record(progress=seen.append),
+    )
     assert seen[-1].fraction == 1.0
     assert all(a.t <= b.t for a, b in itertools.pairwise(seen))
     assert seen[-1].speed > 1.0
@@ -173,7 +190,15 @@ def test_progress_is_told():
 
 
 def test_a_bar_is_drawn_if_asked_for(capfd):
-    rm.simulate(VT18, Q, V, 10.0, torque=np.full(9, 0.01), max_step=0.002, progress=True)
+    rm.simulate(
+        VT18,
+        Q,
+        V,
+        10.0,
+        torque=np.full(9, 0.01),
+        integrator=rm.Integrator(max_step=0.002),
+        record=rm.Record(progress=True),
+    )
     shown = capfd.readouterr().err
     assert "real time" in shown
     assert "drift" in shown
@@ -184,7 +209,9 @@ def test_a_bar_is_drawn_if_asked_for(capfd):
 
 def test_a_run_is_saved_as_it_goes_and_opened_again(tmp_path):
     torque = {"J1": rm.Pulse(0.2, 0.7, 1.0)}
-    run = rm.simulate(VT18, Q, V, 2.0, torque=torque, sample=0.01, out=tmp_path / "run")
+    run = rm.simulate(
+        VT18, Q, V, 2.0, torque=torque, record=rm.Record(0.01, folder=tmp_path / "run")
+    )
     again = rm.open_run(tmp_path / "run")
     for name in ("t", "q", "v", "tau", "passive", "work", "phase", "vdot", "momentum"):
         assert np.array_equal(getattr(run, name), getattr(again, name)), name
@@ -193,7 +220,7 @@ def test_a_run_is_saved_as_it_goes_and_opened_again(tmp_path):
     assert again.settings["phases"][0]["torque"]["J1"]["pulse"] == [0.2, 0.7]
     assert again.robot.joints.names == VT18.joints.names
     with pytest.raises(rm.RemoraError, match="not empty"):
-        rm.simulate(VT18, Q, V, 2.0, out=tmp_path / "run")
+        rm.simulate(VT18, Q, V, 2.0, record=rm.Record(folder=tmp_path / "run"))
 
 
 LONG = """
@@ -201,8 +228,8 @@ LONG = """
     robot = rm.load("vt18_satellite")
     v = np.full(9, 0.05)
     print("go", flush=True)
-    rm.simulate(robot, rm.neutral(robot), v, 1e5, torque=np.full(9, 1e-3), max_step=0.01,
-                sample=0.01, out=sys.argv[1])
+    rm.simulate(robot, rm.neutral(robot), v, 1e5, torque=np.full(9, 1e-3),
+                integrator=rm.Integrator(max_step=0.01), record=rm.Record(0.01, sys.argv[1]))
 """
 
 
@@ -228,9 +255,14 @@ def test_a_killed_run_can_be_read(tmp_path, wait):
     assert n >= 1
     robot = rm.load("vt18_satellite")
     same = rm.simulate(
-        robot, rm.neutral(robot), np.full(9, 0.05), 1.0, torque=np.full(9, 1e-3), max_step=0.01,
-        sample=0.01,
-    )  # fmt: skip
+        robot,
+        rm.neutral(robot),
+        np.full(9, 0.05),
+        1.0,
+        torque=np.full(9, 1e-3),
+        integrator=rm.Integrator(max_step=0.01),
+        record=0.01,
+    )
     m = min(n, len(same) - 2)  # but for the end: what is left there is divided into equal steps
     assert np.array_equal(run.q[:m], same.q[:m])
     assert np.all(np.isfinite(run.momentum))
@@ -242,11 +274,13 @@ def test_a_full_disk_stops_the_run_and_keeps_it(tmp_path):
         import resource, signal, sys, numpy as np, remora as rm
         robot = rm.load("vt18_satellite")
         q, v = rm.neutral(robot), np.full(9, 0.05)
-        rm.simulate(robot, q, v, 1.0, sample=0.1, out=sys.argv[1] + "0")  # kernels are in the cache
+        first = rm.Record(0.1, sys.argv[1] + "0")
+        rm.simulate(robot, q, v, 1.0, record=first)  # kernels are in the cache
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, 60_000))
         try:
-            rm.simulate(robot, q, v, 200.0, max_step=0.02, out=sys.argv[1])
+            steps = rm.Integrator(max_step=0.02)
+            rm.simulate(robot, q, v, 200.0, integrator=steps, record=rm.Record(folder=sys.argv[1]))
         except rm.SimulationError as error:
             print(error)
             print(len(error.recording), error.recording.status, error.time)
@@ -271,6 +305,6 @@ def test_a_controller_that_drives_the_robot_ever_faster_is_stopped():
     law = rm.ZeroOrderHold(lambda t, q, v: np.concatenate([np.zeros(6), 30.0 * v[6:]]), 0.1)
     v = np.full(9, 0.1)
     with pytest.raises(rm.SimulationError, match=r"2000 steps were not enough|too short"):
-        rm.simulate(VT18, Q, v, 1000.0, torque=law, max_steps=2000)
+        rm.simulate(VT18, Q, v, 1000.0, torque=law, integrator=rm.Integrator(max_steps=2000))
     with pytest.raises(rm.RemoraError, match="max_steps must be positive"):
-        rm.simulate(VT18, Q, V, 1.0, max_steps=0)
+        rm.simulate(VT18, Q, V, 1.0, integrator=rm.Integrator(max_steps=0))

@@ -11,6 +11,7 @@ import pytest
 
 import needs
 import remora as rm
+from plain_settings import grouped
 from remora.simulation.engine import progress as showing
 from remora.simulation.inputs.moves import Move
 from remora.simulation.storage import recorder as storage
@@ -94,7 +95,9 @@ def killed(monkeypatch):
         with monkeypatch.context() as patch:
             patch.setattr(storage._Folder, "finish", lambda self, *_: self._unlock())
             try:
-                rm.simulate(VT18, Q, V, **asked, out=folder, resume=True, progress=progress)
+                rm.simulate(
+                    VT18, Q, V, **grouped(**asked, out=folder, resume=True, progress=progress)
+                )
             except Kill:
                 return
 
@@ -105,11 +108,11 @@ def killed(monkeypatch):
 def test_stopped_after_any_step_the_rest_is_the_same_to_the_last_bit(options, tmp_path, killed):
     """Killed again and again, some steps further each time."""
     folder, asked = tmp_path / "run", {"phases": phases(), **options}
-    whole = rm.simulate(VT18, Q, V, **asked)
+    whole = rm.simulate(VT18, Q, V, **grouped(**asked))
     assert len(whole.phase_starts) == 3
     assert {"turned", "seen"} <= {e.name for e in whole.events}
     looks, rng, left, kills = [], random.Random(3), 0, 0
-    rm.simulate(VT18, Q, V, **asked, progress=looks.append)
+    rm.simulate(VT18, Q, V, **grouped(**asked, progress=looks.append))
     steps = len(looks)  # about
     while left < 0.9 * len(whole):
         killed(folder, rng.randrange(1, max(3, steps // 4)), **asked)
@@ -124,7 +127,7 @@ def test_stopped_after_any_step_the_rest_is_the_same_to_the_last_bit(options, tm
         assert there.phase_starts == whole.phase_starts[: len(there.phase_starts)]
         assert kills < 200
     assert kills > 3
-    run = rm.simulate(VT18, Q, V, **asked, out=folder, resume=True)
+    run = rm.simulate(VT18, Q, V, **grouped(**asked, out=folder, resume=True))
     for end in (run, rm.open_run(folder)):
         assert bits(end) == bits(whole)
         assert (end.status, end.message) == ("complete", whole.message)
@@ -136,20 +139,21 @@ KILLER = """
     import os, random, shutil, signal, sys, time
     sys.path.insert(0, TESTS)
     import remora as rm
+    from plain_settings import grouped
     from remora.simulation.storage import recorder as storage
     from simulation.test_resume import OPTIONS, Q, V, VT18, phases
     storage.FLUSH_SECONDS = 0.02
     options = {"phases": phases(), **OPTIONS["dense"]}
-    rm.simulate(VT18, Q, V, **options, out=f"{OUT}/whole")  # all is compiled, and how long it takes
+    rm.simulate(VT18, Q, V, **grouped(**options, out=f"{OUT}/whole"))  # all is compiled, and how long it takes
     start = time.monotonic()
-    rm.simulate(VT18, Q, V, **options, out=f"{OUT}/again")
+    rm.simulate(VT18, Q, V, **grouped(**options, out=f"{OUT}/again"))
     whole = time.monotonic() - start
     random.seed(SEED)
     kills = 0
     for _ in range(30):
         child = os.fork()
         if child == 0:
-            rm.simulate(VT18, Q, V, **options, out=f"{OUT}/run", resume=True)
+            rm.simulate(VT18, Q, V, **grouped(**options, out=f"{OUT}/run", resume=True))
             os._exit(0)
         time.sleep(whole * 0.5 * random.random())
         os.kill(child, signal.SIGKILL)
@@ -165,7 +169,7 @@ KILLER = """
         kills += 1
         if os.path.exists(f"{OUT}/run/zarr.json"):
             print(len(rm.open_run(f"{OUT}/run")))
-    rm.simulate(VT18, Q, V, **options, out=f"{OUT}/run", resume=True)
+    rm.simulate(VT18, Q, V, **grouped(**options, out=f"{OUT}/run", resume=True))
     print("kills", kills)
 """
 
@@ -193,9 +197,13 @@ def test_killed_at_random_moments_several_times_in_a_row(seed, tmp_path):
 
 
 def test_a_complete_run_is_returned_as_it_is(tmp_path):
-    first = rm.simulate(VT18, Q, V, 2.0, torque={"J1": 1.0}, out=tmp_path / "run")
+    first = rm.simulate(
+        VT18, Q, V, 2.0, torque={"J1": 1.0}, record=rm.Record(folder=tmp_path / "run")
+    )
     before = {p: p.stat().st_mtime_ns for p in (tmp_path / "run").rglob("*") if p.is_file()}
-    again = rm.simulate(VT18, Q, V, 2.0, torque={"J1": 1.0}, out=tmp_path / "run", resume=True)
+    again = rm.simulate(
+        VT18, Q, V, 2.0, torque={"J1": 1.0}, record=rm.Record(folder=tmp_path / "run", resume=True)
+    )
     assert bits(again) == bits(first)
     assert again.robot is VT18
     after = {p: p.stat().st_mtime_ns for p in (tmp_path / "run").rglob("*") if p.is_file()}
@@ -204,18 +212,18 @@ def test_a_complete_run_is_returned_as_it_is(tmp_path):
 
 def test_another_note_resumes_and_the_stored_one_stays(tmp_path, killed):
     asked, folder = {"duration": 2.0, "integrator": "rk4", "step": 0.02}, tmp_path / "run"
-    whole = rm.simulate(VT18, Q, V, **asked)
+    whole = rm.simulate(VT18, Q, V, **grouped(**asked))
     killed(folder, 20, note="first words", **asked)
     assert rm.open_run(folder).status != "complete"
     for words in ("other words", "third words"):  # resumed, then returned
-        run = rm.simulate(VT18, Q, V, note=words, **asked, out=folder, resume=True)
+        run = rm.simulate(VT18, Q, V, **grouped(note=words, **asked, out=folder, resume=True))
         assert bits(run) == bits(whole)
         assert run.settings["note"] == "first words"
 
 
 def test_another_run_is_refused_with_what_differs(tmp_path):
     asked = {"duration": 2.0, "torque": {"J1": rm.Pulse(0, 1, 1.0)}, "rtol": 1e-9}
-    rm.simulate(VT18, Q, V, **asked, out=tmp_path / "run")
+    rm.simulate(VT18, Q, V, **grouped(**asked, out=tmp_path / "run"))
     for change, text in (
         ({"rtol": 1e-8}, r"contains another run.*rtol is 1e-09 there, 1e-08 here"),
         ({"duration": 3.0}, r"duration is 2.0 there, 3.0 here"),
@@ -224,14 +232,16 @@ def test_another_run_is_refused_with_what_differs(tmp_path):
         ({"torque": lambda t, q, v: np.zeros(9)}, r"torque"),
     ):
         with pytest.raises(rm.RemoraError, match=text):
-            rm.simulate(VT18, Q, V, **{**asked, **change}, out=tmp_path / "run", resume=True)
+            rm.simulate(
+                VT18, Q, V, **grouped(**{**asked, **change}, out=tmp_path / "run", resume=True)
+            )
     heavier = VT18.replace_body("body_1", mass=11.0)
     with pytest.raises(rm.RemoraError, match="its robot 'vt18_satellite' differs"):
-        rm.simulate(heavier, Q, V, **asked, out=tmp_path / "run", resume=True)
+        rm.simulate(heavier, Q, V, **grouped(**asked, out=tmp_path / "run", resume=True))
     moved = Q.copy()
     moved[8] = 0.25
     with pytest.raises(rm.RemoraError, match=r"q\[8\] is 0.0 there, 0.25 here"):
-        rm.simulate(VT18, moved, V, **asked, out=tmp_path / "run", resume=True)
+        rm.simulate(VT18, moved, V, **grouped(**asked, out=tmp_path / "run", resume=True))
 
 
 def test_motions_and_controllers_of_one_s_own_are_known_again(tmp_path):
@@ -247,13 +257,14 @@ def test_motions_and_controllers_of_one_s_own_are_known_again(tmp_path):
         way = rm.Motion.between(0, 1, 0, 0.3)
         return {"duration": 1.0, "prescribed": {"J2": way}, "torque": {"J1": Own()}}
 
-    rm.simulate(VT18, Q, V, **asked(), out=tmp_path / "run")
+    rm.simulate(VT18, Q, V, **grouped(**asked(), out=tmp_path / "run"))
     assert (
-        rm.simulate(VT18, Q, V, **asked(), out=tmp_path / "run", resume=True).status == "complete"
+        rm.simulate(VT18, Q, V, **grouped(**asked(), out=tmp_path / "run", resume=True)).status
+        == "complete"
     )
     other = {**asked(), "prescribed": {"J2": rm.Motion.between(0, 1, 0, 0.4)}}
     with pytest.raises(rm.RemoraError, match="contains another run"):
-        rm.simulate(VT18, Q, V, **other, out=tmp_path / "run", resume=True)
+        rm.simulate(VT18, Q, V, **grouped(**other, out=tmp_path / "run", resume=True))
 
 
 def test_where_there_is_nothing_a_run_begins(tmp_path):
@@ -262,23 +273,30 @@ def test_where_there_is_nothing_a_run_begins(tmp_path):
     (tmp_path / "begun").mkdir()
     (tmp_path / "begun" / "zarr.0123abcd.partial").write_bytes(b"half")
     for name in ("none", "empty", "begun"):
-        run = rm.simulate(VT18, Q, V, 1.0, torque={"J1": 1.0}, out=tmp_path / name, resume=True)
+        run = rm.simulate(
+            VT18,
+            Q,
+            V,
+            1.0,
+            torque={"J1": 1.0},
+            record=rm.Record(folder=tmp_path / name, resume=True),
+        )
         assert bits(run) == bits(whole)
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thing").write_text("mine")
     with pytest.raises(rm.RemoraError, match="there is no run in this folder"):
-        rm.simulate(VT18, Q, V, 1.0, out=tmp_path / "mine", resume=True)
+        rm.simulate(VT18, Q, V, 1.0, record=rm.Record(folder=tmp_path / "mine", resume=True))
     with pytest.raises(rm.RemoraError, match="name the directory"):
-        rm.simulate(VT18, Q, V, 1.0, resume=True)
+        rm.simulate(VT18, Q, V, 1.0, record=rm.Record(resume=True))
     with pytest.raises(rm.RemoraError, match=r"is not empty.*resume=True"):
-        rm.simulate(VT18, Q, V, 1.0, out=tmp_path / "none")
+        rm.simulate(VT18, Q, V, 1.0, record=rm.Record(folder=tmp_path / "none"))
 
 
 def test_an_interrupted_run_goes_on(tmp_path, monkeypatch):
     """Ctrl-C writes an end; the run goes on from the step before it all the same."""
     monkeypatch.setattr(showing, "INTERVAL", 0.0)
     asked = {"phases": phases(), **OPTIONS["dense"]}
-    whole = rm.simulate(VT18, Q, V, **asked)
+    whole = rm.simulate(VT18, Q, V, **grouped(**asked))
     for fraction in (0.1, 0.3, 0.45):
 
         def interrupt(status, fraction=fraction):
@@ -287,10 +305,13 @@ def test_an_interrupted_run_goes_on(tmp_path, monkeypatch):
 
         with pytest.warns(RuntimeWarning, match="interrupted"):
             run = rm.simulate(
-                VT18, Q, V, **asked, out=tmp_path / "run", resume=True, progress=interrupt
+                VT18,
+                Q,
+                V,
+                **grouped(**asked, out=tmp_path / "run", resume=True, progress=interrupt),
             )
         assert run.status == rm.open_run(tmp_path / "run").status == "interrupted"
-    run = rm.simulate(VT18, Q, V, **asked, out=tmp_path / "run", resume=True)
+    run = rm.simulate(VT18, Q, V, **grouped(**asked, out=tmp_path / "run", resume=True))
     assert bits(run) == bits(whole)
     assert bits(rm.open_run(tmp_path / "run")) == bits(whole)
 
@@ -316,10 +337,10 @@ def test_a_damaged_mark_is_refused(tmp_path, killed):
     for broken in ({}, {**mark, "samples": 10_000}, {**mark, "q": "none"}, {**mark, "q": other}):
         group.update_attributes({"mark": broken})
         with pytest.raises(rm.RemoraError, match="damaged"):
-            rm.simulate(VT18, Q, V, **asked, out=tmp_path / "run", resume=True)
+            rm.simulate(VT18, Q, V, **grouped(**asked, out=tmp_path / "run", resume=True))
     group.update_attributes({"mark": mark, "phase_starts": [1e-9]})
     with pytest.raises(rm.RemoraError, match="damaged: its checksum differs"):
-        rm.simulate(VT18, Q, V, **asked, out=tmp_path / "run", resume=True)
+        rm.simulate(VT18, Q, V, **grouped(**asked, out=tmp_path / "run", resume=True))
 
 
 @pytest.mark.parametrize("damage", ["no JSON", "wrong shape"])
@@ -333,7 +354,7 @@ def test_a_damaged_derived_column_is_refused(damage, tmp_path, killed):
     else:
         (tmp_path / "run" / "com" / "zarr.json").write_text("{")
     with pytest.raises(rm.RemoraError, match="com: cannot be read, or is damaged"):
-        rm.simulate(VT18, Q, V, **asked, out=tmp_path / "run", resume=True)
+        rm.simulate(VT18, Q, V, **grouped(**asked, out=tmp_path / "run", resume=True))
 
 
 # What a review found ------------------------------------------------------------------------------
@@ -344,7 +365,7 @@ def test_files_of_the_user_are_never_removed(tmp_path):
     q, v = rm.neutral(robot), np.zeros(robot.nv)
     (tmp_path / "movie.partial").write_text("mine")
     with pytest.raises(rm.RemoraError, match="no run in this folder"):
-        rm.simulate(robot, q, v, 1.0, out=tmp_path, resume=True)
+        rm.simulate(robot, q, v, 1.0, record=rm.Record(folder=tmp_path, resume=True))
     assert (tmp_path / "movie.partial").read_text() == "mine"
 
 
@@ -366,7 +387,11 @@ def test_other_gains_are_another_run(tmp_path):
 
     for k, make in enumerate((Law, closed)):
         folder = tmp_path / str(k)
-        rm.simulate(robot, q, v, 1.0, torque=make(1.0), out=folder)
+        rm.simulate(robot, q, v, 1.0, torque=make(1.0), record=rm.Record(folder=folder))
         with pytest.raises(rm.RemoraError, match="contains another run"):
-            rm.simulate(robot, q, v, 1.0, torque=make(5.0), out=folder, resume=True)
-        assert rm.simulate(robot, q, v, 1.0, torque=make(1.0), out=folder, resume=True).q.size
+            rm.simulate(
+                robot, q, v, 1.0, torque=make(5.0), record=rm.Record(folder=folder, resume=True)
+            )
+        assert rm.simulate(
+            robot, q, v, 1.0, torque=make(1.0), record=rm.Record(folder=folder, resume=True)
+        ).q.size

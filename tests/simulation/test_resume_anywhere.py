@@ -21,6 +21,7 @@ import pytest
 
 import needs
 import remora as rm
+from plain_settings import grouped
 from remora.simulation.engine import progress
 from remora.simulation.inputs.moves import Move
 from remora.simulation.storage import recorder
@@ -183,14 +184,14 @@ def test_interrupted_at_any_line_the_rest_is_the_same_to_the_last_bit(
 ):
     monkeypatch.setattr(recorder, "FLUSH_SECONDS", 0.05)
     moved, options = case(method)
-    whole = rm.simulate(moved, Q, V, **options)
+    whole = rm.simulate(moved, Q, V, **grouped(**options))
     assert len(whole.phase_starts) == len(options["phases"])
     names = {"drive.passed"} if method == "system" else {"turned", "seen"}
     assert names <= {e.name for e in whole.events}
     assert np.abs(whole.passive).max() > 0.1  # of the stops
     lines = Lines()
     with lines.watching():
-        rm.simulate(moved, Q, V, **options, out=tmp_path / "counted")
+        rm.simulate(moved, Q, V, **grouped(**options, out=tmp_path / "counted"))
     rng = random.Random(7)
     places = rng.sample(range(1, lines.count), 5)
     places += range(lines.count - 270, lines.count, 60)  # the last sample, and the end
@@ -202,10 +203,10 @@ def test_interrupted_at_any_line_the_rest_is_the_same_to_the_last_bit(
             warnings.catch_warnings(),
         ):
             warnings.simplefilter("ignore", RuntimeWarning)
-            rm.simulate(moved, Q, V, **options, out=folder)
+            rm.simulate(moved, Q, V, **grouped(**options, out=folder))
         gc.collect()  # what kept the folder locked
         check_part(folder, whole)
-        run = rm.simulate(moved, Q, V, **options, out=folder, resume=True)
+        run = rm.simulate(moved, Q, V, **grouped(**options, out=folder, resume=True))
         assert bits(run) == bits(rm.open_run(folder)) == bits(whole), f"line {place}"
         assert run.status == "complete"
 
@@ -213,7 +214,7 @@ def test_interrupted_at_any_line_the_rest_is_the_same_to_the_last_bit(
 def test_interrupted_in_any_sample(tmp_path, monkeypatch):
     """Also in the last: what acts at the end of the run is what acts just before it."""
     options = {"duration": 1.0, "torque": {"J2": rm.Pulse(0.0, 1.0, 5.0)}, "sample": 0.3}
-    whole = rm.simulate(ROBOT, Q, V, **options)
+    whole = rm.simulate(ROBOT, Q, V, **grouped(**options))
     assert whole.tau[:, ROBOT.joints["J2"].v].ravel().tolist() == [5.0] * 5
     append, extend = recorder.Recorder.append, recorder.Recorder.extend
     for k in range(len(whole)):
@@ -232,8 +233,8 @@ def test_interrupted_in_any_sample(tmp_path, monkeypatch):
             patch.setattr(recorder.Recorder, "append", interrupted)
             patch.setattr(recorder.Recorder, "extend", interrupted_in_steps)
             with pytest.warns(RuntimeWarning, match="interrupted"):
-                rm.simulate(ROBOT, Q, V, **options, out=tmp_path / str(k))
-        run = rm.simulate(ROBOT, Q, V, **options, out=tmp_path / str(k), resume=True)
+                rm.simulate(ROBOT, Q, V, **grouped(**options, out=tmp_path / str(k)))
+        run = rm.simulate(ROBOT, Q, V, **grouped(**options, out=tmp_path / str(k), resume=True))
         assert bits(run) == bits(whole), f"sample {k}"
 
 
@@ -257,7 +258,10 @@ def test_steps_of_a_phase_are_counted_on(tmp_path, monkeypatch):
         with warnings.catch_warnings(), contextlib.suppress(rm.SimulationError):
             warnings.simplefilter("ignore", RuntimeWarning)
             rm.simulate(
-                ROBOT, Q, V, **options, out=tmp_path / "run", resume=True, progress=interrupt
+                ROBOT,
+                Q,
+                V,
+                **grouped(**options, out=tmp_path / "run", resume=True, progress=interrupt),
             )
     run = rm.open_run(tmp_path / "run")
     assert run.status == "failed"
@@ -272,13 +276,14 @@ KILLED = """
     sys.path.insert(0, TESTS)
     import remora as rm
     import zarr.storage._local as local
+    from plain_settings import grouped
     from simulation.test_resume_anywhere import Q, V, bits, case, check_part
     from remora.simulation.storage import recorder as storage
 
     storage.FLUSH_SECONDS = 0.0  # every sample is written at once
     storage._chunk_rows = lambda *_: 4
     moved, options = case(CASE)
-    whole = rm.simulate(moved, Q, V, **options)
+    whole = rm.simulate(moved, Q, V, **grouped(**options))
     put = local._put
     writes = 0
 
@@ -301,7 +306,7 @@ KILLED = """
             LAST, writes = last, 0
             status = 0
             try:
-                rm.simulate(moved, Q, V, **options, out=folder, resume=True)
+                rm.simulate(moved, Q, V, **grouped(**options, out=folder, resume=True))
             except BaseException as error:
                 print(type(error), error, flush=True)
                 status = 1

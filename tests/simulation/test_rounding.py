@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import remora as rm
+from plain_settings import grouped
 
 MU, RADIUS = 3.986004418e14, 7.0e6
 SPEED = float(np.sqrt(MU / RADIUS))
@@ -25,7 +26,7 @@ def test_tolerances_below_rounding_are_refused():
         rm.simulate(ROBOT, Q, V, 50_000.0)
     states = {"q": np.stack([Q, Q]), "v": np.stack([V, V])}
     with pytest.raises(rm.InvalidValue, match=CAUSE):
-        rm.simulate_batch(ROBOT, **states, duration=50_000.0, integrator="dop853")
+        rm.simulate_batch(ROBOT, **grouped(True, **states, duration=50_000.0, integrator="dop853"))
 
 
 def test_many_steps_due_to_rounding_are_announced_and_explained():
@@ -33,14 +34,14 @@ def test_many_steps_due_to_rounding_are_announced_and_explained():
         pytest.warns(rm.SimulationWarning, match=CAUSE),
         pytest.raises(rm.SimulationError, match=f"3000 steps were not enough .*: {CAUSE}"),
     ):
-        rm.simulate(ROBOT, Q, V, 5.0, max_steps=3_000)
+        rm.simulate(ROBOT, Q, V, 5.0, integrator=rm.Integrator(max_steps=3_000))
 
 
 def test_the_advised_tolerance_is_enough():
-    run = rm.simulate(ROBOT, Q, V, 300.0, atol=1e-5, max_steps=3_000)
+    run = rm.simulate(ROBOT, Q, V, 300.0, integrator=rm.Integrator(atol=1e-5, max_steps=3_000))
     assert run.status == "complete"
     assert np.allclose(run.v[-1, 2], 0.001, rtol=0, atol=1e-5)
 
 
 def test_slow_robots_are_not_looked_at():
-    rm.simulate(ROBOT, Q, V / 1e4, 10.0, max_steps=2000)
+    rm.simulate(ROBOT, Q, V / 1e4, 10.0, integrator=rm.Integrator(max_steps=2000))

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import remora as rm
+from plain_settings import grouped
 from trees import Case
 
 VT18 = rm.load("vt18_satellite")
@@ -35,7 +36,11 @@ def apart(robot, a, b):
 @pytest.mark.parametrize("integrator", ["dop853", "dopri5"])
 def test_section_4_of_vt18_conserves_momentum_to_thirteen_digits(integrator):
     run = rm.simulate(
-        VT18, *rest(VT18), 70.0, torque=TORQUE, rtol=2.22e-14, atol=1e-14, integrator=integrator
+        VT18,
+        *rest(VT18),
+        70.0,
+        torque=TORQUE,
+        integrator=rm.Integrator(integrator, rtol=2.22e-14, atol=1e-14),
     )
     found = run.conservation()
     assert run.status == "complete"
@@ -51,9 +56,15 @@ def test_section_4_of_vt18_conserves_momentum_to_thirteen_digits(integrator):
 def test_random_trees_with_gravity_and_wrenches_balance_energy_with_work(seed):
     case = Case(seed, largest=5)
     run = rm.simulate(
-        case.robot, case.q, 0.3 * case.v, 0.3, torque=0.3 * case.tau, wrenches=0.1 * case.wrenches,
-        rtol=1e-12, atol=1e-12, limits="ignore",
-    )  # fmt: skip
+        case.robot,
+        case.q,
+        0.3 * case.v,
+        0.3,
+        torque=0.3 * case.tau,
+        wrenches=0.1 * case.wrenches,
+        integrator=rm.Integrator(rtol=1e-12, atol=1e-12),
+        physics=rm.Physics(limits="ignore"),
+    )
     assert run.conservation().energy.relative < 1e-9
     assert np.abs(run.work[-1, 1]) > 0.0
 
@@ -61,7 +72,7 @@ def test_random_trees_with_gravity_and_wrenches_balance_energy_with_work(seed):
 def test_unit_quaternions_stay_unit_without_being_normalized():
     robot = rm.random_robot(7, bodies=4, kinds=("spherical", "free"), base="free")
     q, v = moving(robot, size=1.0)
-    run = rm.simulate(robot, q, v, 200.0, integrator="rk4", step=0.02, sample=1.0)
+    run = rm.simulate(robot, q, v, 200.0, integrator=rm.Integrator("rk4", step=0.02), record=1.0)
     for joint in robot.joints:
         r = run.q[:, joint.q][:, :4]
         assert np.abs(np.sum(r * r, axis=1) - 1.0).max() < 2e-15  # after 10,000 steps
@@ -71,7 +82,7 @@ def test_damping_and_friction_take_energy_away():
     robot = VT18.replace_joint("J2", damping=0.5, friction=0.1)
     v = np.zeros(robot.nv)
     v[7] = 1.0
-    run = rm.simulate(robot, rm.neutral(robot), v, 5.0, rtol=1e-11)
+    run = rm.simulate(robot, rm.neutral(robot), v, 5.0, integrator=rm.Integrator(rtol=1e-11))
     assert run.work[-1, 2] < -0.1
     assert run.conservation().energy.relative < 1e-10
     assert run.conservation().angular_momentum.relative < 1e-10
@@ -87,9 +98,13 @@ def test_damping_and_friction_take_energy_away():
 def test_order_of_fixed_steps(integrator, order, steps):
     robot = rm.random_robot(5, bodies=4, kinds=("revolute", "spherical", "universal"), base="free")
     q, v = moving(robot, size=0.15)
-    exact = rm.simulate(robot, q, v, 1.0, rtol=1e-13, atol=1e-13)
+    exact = rm.simulate(robot, q, v, 1.0, integrator=rm.Integrator(rtol=1e-13, atol=1e-13))
     errors = [
-        apart(robot, rm.simulate(robot, q, v, 1.0, integrator=integrator, step=h), exact)
+        apart(
+            robot,
+            rm.simulate(robot, q, v, 1.0, integrator=rm.Integrator(integrator, step=h)),
+            exact,
+        )
         for h in steps
     ]
     assert np.log2(errors[0] / errors[1]) == pytest.approx(order, abs=0.15)
@@ -99,11 +114,13 @@ def test_order_of_fixed_steps(integrator, order, steps):
 def test_order_of_adaptive_methods_at_fixed_steps(integrator, order, h):
     robot = rm.random_robot(5, bodies=4, kinds=("revolute", "spherical", "universal"), base="free")
     q, v = moving(robot, size=0.3)
-    exact = rm.simulate(robot, q, v, 1.0, rtol=1e-14, atol=1e-14, max_step=0.05)
+    exact = rm.simulate(
+        robot, q, v, 1.0, integrator=rm.Integrator(rtol=1e-14, atol=1e-14, max_step=0.05)
+    )
 
     def error(h):
         loose = {"rtol": 1e3, "atol": 1e3, "step": h, "max_step": h}  # every step is accepted
-        run = rm.simulate(robot, q, v, 1.0, integrator=integrator, **loose)
+        run = rm.simulate(robot, q, v, 1.0, **grouped(integrator=integrator, **loose))
         assert np.allclose(np.diff(run.t), h)
         return apart(robot, run, exact)
 
@@ -113,10 +130,12 @@ def test_order_of_adaptive_methods_at_fixed_steps(integrator, order, h):
 @pytest.mark.parametrize("integrator", ["dop853", "dopri5", "radau"])
 def test_tighter_tolerances_give_smaller_errors(integrator):
     q, v = moving(VT18)
-    exact = rm.simulate(VT18, q, v, 5.0, rtol=1e-13, atol=1e-14)
+    exact = rm.simulate(VT18, q, v, 5.0, integrator=rm.Integrator(rtol=1e-13, atol=1e-14))
     errors = []
     for tolerance in (1e-5, 1e-7, 1e-9):
-        run = rm.simulate(VT18, q, v, 5.0, rtol=tolerance, atol=tolerance, integrator=integrator)
+        run = rm.simulate(
+            VT18, q, v, 5.0, integrator=rm.Integrator(integrator, rtol=tolerance, atol=tolerance)
+        )
         errors.append(apart(VT18, run, exact))
         assert errors[-1] < 100.0 * tolerance
     # with few long steps the error depends on where they end: one may be small by chance
@@ -144,7 +163,10 @@ def test_a_torque_may_be_given_in_many_ways():
             "J3": [0.1],
         },
     ]
-    runs = [rm.simulate(VT18, q, v, 2.0, torque=way, rtol=1e-12) for way in ways]
+    runs = [
+        rm.simulate(VT18, q, v, 2.0, torque=way, integrator=rm.Integrator(rtol=1e-12))
+        for way in ways
+    ]
     for run in runs[1:]:
         assert apart(VT18, run, runs[0]) < 1e-11
     assert np.allclose(runs[3].tau[:, 6:], tau[6:])
@@ -156,11 +178,15 @@ def test_base_wrench_is_a_wrench_on_body_0():
     push = np.array([1.0, 2.0, 3.0, 0.1, 0.2, 0.3])
     wrenches = np.zeros((4, 6))
     wrenches[0] = push
-    a = rm.simulate(VT18, q, v, 1.0, base_wrench=push, rtol=1e-12)
-    b = rm.simulate(VT18, q, v, 1.0, wrenches=lambda t, q, v: wrenches, rtol=1e-12)
-    c = rm.simulate(VT18, q, v, 1.0, wrenches={"body_1": push}, rtol=1e-12)
+    a = rm.simulate(VT18, q, v, rm.Phase(1.0, base_wrench=push), integrator=rm.Integrator(rtol=1e-12))
+    b = rm.simulate(
+        VT18, q, v, 1.0, wrenches=lambda t, q, v: wrenches, integrator=rm.Integrator(rtol=1e-12)
+    )
+    c = rm.simulate(
+        VT18, q, v, 1.0, wrenches={"body_1": push}, integrator=rm.Integrator(rtol=1e-12)
+    )
     tau = np.concatenate([push[3:], push[:3], np.zeros(3)])
-    d = rm.simulate(VT18, q, v, 1.0, torque=tau, rtol=1e-12)
+    d = rm.simulate(VT18, q, v, 1.0, torque=tau, integrator=rm.Integrator(rtol=1e-12))
     for other in (b, c, d):
         assert apart(VT18, a, other) < 1e-12
     assert a.frame("body_1").wrench[-1] == pytest.approx(push)
@@ -181,7 +207,14 @@ def test_zero_order_hold_is_what_a_digital_controller_does():
         asked.append(t)
         return [-4.0 * q[0] - v[0]]
 
-    run = rm.simulate(robot, [1.0], [0.0], 1.0, torque=rm.ZeroOrderHold(law, period), rtol=1e-12)
+    run = rm.simulate(
+        robot,
+        [1.0],
+        [0.0],
+        1.0,
+        torque=rm.ZeroOrderHold(law, period),
+        integrator=rm.Integrator(rtol=1e-12),
+    )
     q, v = 1.0, 0.0
     for _ in range(10):
         a = (-4.0 * q - v) / 2.0
@@ -215,7 +248,7 @@ def test_effort_limits_bind_where_asked():
     tau[6:] = 1e4
     limits = np.array([j.limits.effort[0] for j in robot.joints[1:]])
     assert np.all(np.isfinite(limits))
-    run = rm.simulate(robot, q, v, 0.01, torque=tau, saturate=True)
+    run = rm.simulate(robot, q, v, 0.01, torque=tau, physics=rm.Physics(saturate=True))
     assert np.allclose(run.tau[:, 6:], limits)
     assert np.allclose(rm.simulate(robot, q, v, 0.01, torque=tau).tau[:, 6:], 1e4)
 
@@ -223,8 +256,16 @@ def test_effort_limits_bind_where_asked():
 @pytest.mark.parametrize("formulation", ["articulated", "composite", "newton_euler", "decoupled"])
 def test_every_formulation_gives_the_same_run(formulation):
     q, v = moving(VT18)
-    a = rm.simulate(VT18, q, v, 3.0, torque=TORQUE, rtol=1e-12, formulation=formulation)
-    b = rm.simulate(VT18, q, v, 3.0, torque=TORQUE, rtol=1e-12)
+    a = rm.simulate(
+        VT18,
+        q,
+        v,
+        3.0,
+        torque=TORQUE,
+        integrator=rm.Integrator(rtol=1e-12),
+        physics=rm.Physics(formulation=formulation),
+    )
+    b = rm.simulate(VT18, q, v, 3.0, torque=TORQUE, integrator=rm.Integrator(rtol=1e-12))
     assert apart(VT18, a, b) < 1e-11
 
 
@@ -234,15 +275,31 @@ def test_large_robots_are_simulated_by_kernels_that_are_loops(monkeypatch):
     robot = rm.random_robot(3, bodies=12, base="free")
     q, v = moving(robot, size=0.05)
     wrenches = np.full((12, 6), 0.01)
-    whole = rm.simulate(robot, q, v, 0.3, wrenches=wrenches, rtol=1e-11, limits="ignore")
+    whole = rm.simulate(
+        robot,
+        q,
+        v,
+        0.3,
+        wrenches=wrenches,
+        integrator=rm.Integrator(rtol=1e-11),
+        physics=rm.Physics(limits="ignore"),
+    )
     monkeypatch.setattr(phase_dynamics, "_is_large", lambda model: True)
-    parts = rm.simulate(robot, q, v, 0.3, wrenches=wrenches, rtol=1e-11, limits="ignore")
+    parts = rm.simulate(
+        robot,
+        q,
+        v,
+        0.3,
+        wrenches=wrenches,
+        integrator=rm.Integrator(rtol=1e-11),
+        physics=rm.Physics(limits="ignore"),
+    )
     assert apart(robot, whole, parts) < 1e-10
     assert np.abs(whole.work[-1] - parts.work[-1]).max() < 1e-10
     monkeypatch.undo()
     chain = rm.random_robot(3, bodies=90, kinds=("revolute",), base="free")
     q, v = moving(chain, size=0.02)
-    run = rm.simulate(chain, q, v, 0.05, limits="ignore")
+    run = rm.simulate(chain, q, v, 0.05, physics=rm.Physics(limits="ignore"))
     assert run.conservation().angular_momentum.relative < 1e-9
 
 
@@ -259,7 +316,9 @@ def test_jumps_are_stepped_on_exactly():
             rm.Phase(0.7, name="wait"),
             rm.Phase(3.0, torque=rm.Pulse(1.0, 1.5, [3.0]), own_clock=clock),
         ]
-        run = rm.simulate(robot, [0.0], [0.0], phases=phases, rtol=1e-3, atol=1e-3)
+        run = rm.simulate(
+            robot, [0.0], [0.0], phases, integrator=rm.Integrator(rtol=1e-3, atol=1e-3)
+        )
         assert run.v[-1, 0] == pytest.approx(3.0 * 0.5 / 2, rel=1e-14)
         end, stop = 3.7, 1.5 + (0.7 if clock else 0.0)
         assert run.q[-1, 0] == pytest.approx(0.75 * 0.25 + 0.75 * (end - stop), rel=1e-13)
@@ -270,9 +329,9 @@ def test_jumps_are_stepped_on_exactly():
 
 def test_samples_at_an_interval_at_times_at_steps():
     q, v = moving(VT18)
-    a = rm.simulate(VT18, q, v, 2.0, sample=0.25)
+    a = rm.simulate(VT18, q, v, 2.0, record=0.25)
     assert np.allclose(a.t, np.arange(9) * 0.25)
-    b = rm.simulate(VT18, q, v, 2.0, sample=[0.1, 1.7])
+    b = rm.simulate(VT18, q, v, 2.0, record=[0.1, 1.7])
     assert b.t.tolist() == [0.0, 0.1, 1.7, 2.0]  # the start and the end are always there
     c = rm.simulate(VT18, q, v, 2.0)
     assert c.t[0] == 0.0
@@ -286,8 +345,8 @@ def test_samples_at_an_interval_at_times_at_steps():
 def test_dense_output_is_close_to_steps_that_end_there(integrator, bound):
     q, v = moving(VT18)
     options = {"sample": 0.05, "rtol": 1e-10, "atol": 1e-12, "integrator": integrator}
-    dense = rm.simulate(VT18, q, v, 3.0, **options)
-    landed = rm.simulate(VT18, q, v, 3.0, step_to_samples=True, **options)
+    dense = rm.simulate(VT18, q, v, 3.0, **grouped(**options))
+    landed = rm.simulate(VT18, q, v, 3.0, **grouped(step_to_samples=True, **options))
     assert np.abs(rm.difference(VT18, dense.q, landed.q)).max() < bound
     assert np.abs(dense.v - landed.v).max() < 10 * bound
 
@@ -315,29 +374,41 @@ def test_a_pulse_is_not_asked_outside_its_times():
 
 def test_the_last_sample_is_the_end_and_there_once():
     for interval, duration in ((0.03, 0.9), (0.1, 0.7), (0.01, 1.13), (0.3, 0.9)):
-        t = rm.simulate(VT18, *rest(VT18), duration, sample=interval).t
+        t = rm.simulate(VT18, *rest(VT18), duration, record=interval).t
         assert t[-1] == duration
         assert np.diff(t).min() > 0.5 * min(interval, duration - interval * (len(t) - 2))
-        batch = rm.simulate_batch(VT18, *rest(VT18), duration, step=0.05, sample=interval)
+        batch = rm.simulate_batch(
+            VT18, *rest(VT18), duration, integrator=rm.Integrator(step=0.05), record=interval
+        )
         assert np.array_equal(batch.t, t)
 
 
 def test_times_far_from_zero():
     q, v = moving(VT18)
-    run = rm.simulate(VT18, q, v, 0.01, start=1.7e9, sample=0.001)
+    run = rm.simulate(VT18, q, v, 0.01, start=1.7e9, record=0.001)
     assert len(run) == 11
     assert np.all(np.diff(run.t) > 0.0)
-    run = rm.simulate(VT18, q, v, 10.0, start=-20.0, sample=[-15.0, -10.0])
+    run = rm.simulate(VT18, q, v, 10.0, start=-20.0, record=[-15.0, -10.0])
     assert run.t.tolist() == [-20.0, -15.0, -10.0]
 
 
 def test_between_samples_after_a_jump_of_the_torque():
     torque = {"J2": rm.Pulse(1.0, 2.0, 1.0)}
     run = rm.simulate(
-        VT18, *rest(VT18), 3.0, torque=torque, sample=0.05, step_to_samples=True, rtol=1e-11
+        VT18,
+        *rest(VT18),
+        3.0,
+        torque=torque,
+        record=0.05,
+        integrator=rm.Integrator(step_to_samples=True, rtol=1e-11),
     )
     fine = rm.simulate(
-        VT18, *rest(VT18), 3.0, torque=torque, sample=0.01, step_to_samples=True, rtol=1e-11
+        VT18,
+        *rest(VT18),
+        3.0,
+        torque=torque,
+        record=0.01,
+        integrator=rm.Integrator(step_to_samples=True, rtol=1e-11),
     )
     q, v = run.at(fine.t)
     assert np.abs(rm.difference(VT18, fine.q, q)).max() < 1e-6

@@ -5,6 +5,7 @@ import pytest
 
 import captures
 import remora as rm
+from plain_settings import grouped
 from remora.algebra.array_ops import less, select
 from remora.components.run_signals import event_key
 from remora.simulation.engine import progress
@@ -79,7 +80,7 @@ def exact(q, v, start=0.0):
 def test_a_continuous_component_reacts_to_phases_and_events(integrator):
     seen, q, v = exact(0.1, 0.6)
     options = {"integrator": integrator, "sample": 0.1, **STEPS[integrator]}
-    run = rm.simulate(system(), [0.1], [0.6], phases=PHASES, start=5.0, **options)
+    run = rm.simulate(system(), [0.1], [0.6], **grouped(phases=PHASES, start=5.0, **options))
     off = OFF.get(integrator, 1e-11)
     assert run.events[0].t - 5.0 == pytest.approx(seen, abs=off)
     assert run.q[-1, 0] == pytest.approx(q, abs=off)
@@ -96,10 +97,19 @@ def test_a_continuous_component_reacts_to_phases_and_events(integrator):
 def test_each_run_of_a_batch_reacts_to_its_own_events(integrator, dtype):
     v = np.array([[0.6], [0.45], [0.3]])
     batch = rm.simulate_batch(
-        system(), [0.1], v, phases=PHASES, step=0.02, integrator=integrator, sample=0.1,
-        rtol=1e-6 if dtype == "float32" else 1e-10, atol=1e-8 if dtype == "float32" else 1e-12,
-        dtype=dtype,
-    )  # fmt: skip
+        system(),
+        [0.1],
+        v,
+        PHASES,
+        integrator=rm.Integrator(
+            integrator,
+            step=0.02,
+            rtol=1e-6 if dtype == "float32" else 1e-10,
+            atol=1e-8 if dtype == "float32" else 1e-12,
+        ),
+        record=0.1,
+        target=rm.Target(dtype=dtype),
+    )
     off = 1e-11 if dtype == "float64" else 1e-5
     for k in range(3):
         seen, there, speed = exact(0.1, v[k, 0])
@@ -116,8 +126,8 @@ def test_a_sampled_component_reacts_at_its_next_tick(delay):
     """Alone and in a batch; ticks count from the start of the run, as without phases."""
     own = system(sample_time=0.1, delay=delay)
     options = {"phases": PHASES, "integrator": "rk4", "step": 0.02, "sample": 0.05}
-    run = rm.simulate(own, [0.1], [0.6], **options)
-    batch = rm.simulate_batch(own, [0.1], [0.6], runs=2, **options)
+    run = rm.simulate(own, [0.1], [0.6], **grouped(**options))
+    batch = rm.simulate_batch(own, [0.1], [0.6], **grouped(True, runs=2, **options))
     assert batch.final.q[1] == pytest.approx(run.q[-1], abs=1e-13)
     (event,) = run.events
     tick = 0.1 * np.ceil(event.t / 0.1) + delay
@@ -141,9 +151,16 @@ def test_phases_in_lockstep_and_on_a_large_robot():
         q, v = rm.random_state(robot, 1)
         own = rm.System(robot, [Clocked()])
         options = {"phases": phases, "integrator": "rk4", "step": 0.01}
-        run = rm.simulate(own, q, 0.0 * v, limits="ignore", **options)
-        batch = rm.simulate_batch(own, q, 0.0 * v, runs=1, **options)
-        still = rm.simulate(own, q, 0.0 * v, 0.05, limits="ignore", integrator="rk4", step=0.01)
+        run = rm.simulate(own, q, 0.0 * v, **grouped(limits="ignore", **options))
+        batch = rm.simulate_batch(own, q, 0.0 * v, **grouped(True, runs=1, **options))
+        still = rm.simulate(
+            own,
+            q,
+            0.0 * v,
+            0.05,
+            physics=rm.Physics(limits="ignore"),
+            integrator=rm.Integrator("rk4", step=0.01),
+        )
         assert np.abs(batch.final.v[0] - run.v[-1]).max() < 1e-12 * np.abs(run.v[-1]).max()
         assert np.abs(still.v[-1] - run.v[-1]).max() > 1e-2 * np.abs(run.v[-1]).max()
 
@@ -168,10 +185,16 @@ class Plain(Noisy):
 
 def test_noise_does_not_depend_on_what_is_read():
     runs = [
-        rm.simulate(rm.System(slider(), [c]), [0.0], [0.1], phases=[rm.Phase(0.5), rm.Phase(0.5)],
-                    sample=0.1, seed=4)
+        rm.simulate(
+            rm.System(slider(), [c]),
+            [0.0],
+            [0.1],
+            [rm.Phase(0.5), rm.Phase(0.5)],
+            record=0.1,
+            seed=4,
+        )
         for c in (Noisy(name="n", sample_time=0.1), Plain(name="n", sample_time=0.1))
-    ]  # fmt: skip
+    ]
     assert np.array_equal(runs[0].signals["n.noise"], runs[1].signals["n.noise"])
     assert not np.array_equal(runs[0].signals["n.both"], runs[1].signals["n.both"])
 
@@ -179,7 +202,7 @@ def test_noise_does_not_depend_on_what_is_read():
 def test_a_resumed_run_knows_phase_and_events(tmp_path, monkeypatch):
     monkeypatch.setattr(progress, "INTERVAL", 0.0)
     options = {"phases": PHASES, "integrator": "rk4", "step": 0.02, "sample": 0.1}
-    whole = rm.simulate(system(), [0.1], [0.6], **options)
+    whole = rm.simulate(system(), [0.1], [0.6], **grouped(**options))
     for until in (0.3, 0.9, 1.7):  # before the event, after it, in the last phase
 
         def stop(status, until=until):
@@ -188,9 +211,9 @@ def test_a_resumed_run_knows_phase_and_events(tmp_path, monkeypatch):
 
         out = tmp_path / f"run{until}"
         with pytest.warns(RuntimeWarning, match="interrupted"):
-            part = rm.simulate(system(), [0.1], [0.6], out=out, progress=stop, **options)
+            part = rm.simulate(system(), [0.1], [0.6], **grouped(out=out, progress=stop, **options))
         assert part.status == "interrupted"
-        run = rm.simulate(system(), [0.1], [0.6], out=out, resume=True, **options)
+        run = rm.simulate(system(), [0.1], [0.6], **grouped(out=out, resume=True, **options))
         assert np.array_equal(run.q, whole.q)
         assert np.array_equal(run.signals["mode.command"], whole.signals["mode.command"])
 
@@ -219,12 +242,19 @@ def test_a_controller_reacts_to_a_capture():
     ]
     starts = [captures.state(robot, gap=g, speed=(-0.12, 0.0, 0.0)) for g in (0.2, 0.25, 0.09)]
     q, v = (np.stack(x) for x in zip(*starts, strict=True))
-    batch = rm.simulate_batch(own, q, v, phases=phases, step=0.02, sample=0.1)
+    batch = rm.simulate_batch(own, q, v, phases, integrator=rm.Integrator(step=0.02), record=0.1)
     captured = batch.events.first[:, batch.events.names.index("captured")]
     assert captured[2] == 0.0  # in reach from the start
     for k in range(3):
-        run = rm.simulate(own, q[k], v[k], phases=phases, rtol=1e-11, sample=0.1, limits="ignore",
-                          step_to_samples=True)  # fmt: skip
+        run = rm.simulate(
+            own,
+            q[k],
+            v[k],
+            phases,
+            integrator=rm.Integrator(rtol=1e-11, step_to_samples=True),
+            record=0.1,
+            physics=rm.Physics(limits="ignore"),
+        )
         when = next(e.t for e in run.events if e.name == "captured")
         assert when == pytest.approx(captured[k], abs=1e-8)
         assert np.abs(batch.final.v[k] - run.v[-1]).max() < 1e-6
@@ -284,7 +314,7 @@ def test_events_of_components_and_limits_are_signals():
         [0.1],
         [0.6],
         1.0,
-        sample=0.1,
+        record=0.1,
     )
     times = {e.name: e.t for e in run.events}
     assert run.signals["events.slide_upper_limit_time"][-1] == times["slide upper limit"]
@@ -305,8 +335,8 @@ def test_the_time_of_an_event_is_that_of_its_first_occurrence():
     """Of one that occurs three times, alone and in a batch."""
     beat = rm.Event(lambda t, q, v: np.sin(5.0 * t - 0.6), "half way", "record")
     options = {"events": [beat], "integrator": "rk4", "step": 0.02, "sample": 0.1}
-    run = rm.simulate(system(), [0.0], [0.0], 1.9, **options)
-    batch = rm.simulate_batch(system(), [0.0], [0.0], 1.9, runs=1, **options)
+    run = rm.simulate(system(), [0.0], [0.0], 1.9, **grouped(**options))
+    batch = rm.simulate_batch(system(), [0.0], [0.0], 1.9, **grouped(True, runs=1, **options))
     assert len(run.events) == 3
     for found in (run.signals, {name: x[0] for name, x in batch.signals.items()}):
         assert found["events.half_way"].tolist() == [0.0] * 2 + [1.0] * 18
@@ -316,9 +346,11 @@ def test_the_time_of_an_event_is_that_of_its_first_occurrence():
 def test_unknown_events_are_refused_with_those_that_exist():
     other = rm.Event(lambda t, q, v: q[0] - 0.5, "other")
     with pytest.raises(rm.UnknownName, match=r"half_way.*known: other"):
-        rm.simulate(system(), [0.1], [0.6], 1.0, events=[other], limits="ignore")
+        rm.simulate(
+            system(), [0.1], [0.6], 1.0, events=[other], physics=rm.Physics(limits="ignore")
+        )
     with pytest.raises(rm.UnknownName, match="half_way"):
-        rm.simulate_batch(system(), [0.1], [0.6], 1.0, step=0.1, runs=1)
+        rm.simulate_batch(system(), [0.1], [0.6], 1.0, integrator=rm.Integrator(step=0.1), runs=1)
     with pytest.raises(
         rm.ModelError, match=r"no output 'phase\.indx'; did you mean 'phase\.index'"
     ):
@@ -354,7 +386,7 @@ def test_components_of_these_names_stay_what_they_are():
     own = rm.System(slider(), {"events": source, "push": Push(), "phase": Clocked()},
                     {"push.command": "events.value"})  # fmt: skip
     assert [*own.components] == ["events", "push", "phase", "phase_of_run"]
-    run = rm.simulate(own, [0.0], [0.0], phases=[rm.Phase(0.5), rm.Phase(0.5)])
+    run = rm.simulate(own, [0.0], [0.0], [rm.Phase(0.5), rm.Phase(0.5)])
     assert run.v[-1, 0] == pytest.approx(3.0, abs=1e-2)
     assert run.signals["phase_of_run.index"][-1] == 1.0
 

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import remora as rm
+from plain_settings import grouped
 from remora.simulation.storage.fingerprint import fingerprint
 
 ROBOT = rm.load("vt18_satellite")
@@ -172,10 +173,10 @@ LAWS = [
 @pytest.mark.parametrize("make", LAWS, ids=lambda f: f.__name__)
 def test_another_gain_is_another_run(make, tmp_path):
     options = {"duration": 0.2, "out": tmp_path / "run"}
-    first = rm.simulate(ROBOT, Q, V, torque=make(1.0), **options)
+    first = rm.simulate(ROBOT, Q, V, **grouped(torque=make(1.0), **options))
     with pytest.raises(rm.RemoraError, match="contains another run"):
-        rm.simulate(ROBOT, Q, V, torque=make(5.0), **options, resume=True)
-    again = rm.simulate(ROBOT, Q, V, torque=make(1.0), **options, resume=True)
+        rm.simulate(ROBOT, Q, V, **grouped(torque=make(5.0), **options, resume=True))
+    again = rm.simulate(ROBOT, Q, V, **grouped(torque=make(1.0), **options, resume=True))
     assert np.array_equal(again.v, first.v)
 
 
@@ -188,7 +189,9 @@ def test_another_row_of_a_table_is_another_run(monkeypatch, tmp_path):
             return factor * vdot, tau
 
         monkeypatch.setitem(rm.FORMULATIONS, "mine", dataclasses.replace(own, hybrid=hybrid))
-        return rm.simulate(ROBOT, Q, V, 0.5, formulation="mine", out=tmp_path / "run", **more)
+        return rm.simulate(
+            ROBOT, Q, V, 0.5, **grouped(formulation="mine", out=tmp_path / "run", **more)
+        )
 
     first = run(1.0)
     assert np.array_equal(run(1.0, resume=True).q, first.q)
@@ -199,16 +202,16 @@ def test_another_row_of_a_table_is_another_run(monkeypatch, tmp_path):
 def test_the_message_says_what_differs(tmp_path):
     options = {"duration": 0.1, "out": tmp_path / "run"}
     phases = [rm.Phase(0.1), rm.Phase(0.1, torque=Holder(1.0))]
-    rm.simulate(ROBOT, Q, V, torque=in_dict(1.0), **options)
+    rm.simulate(ROBOT, Q, V, **grouped(torque=in_dict(1.0), **options))
     with pytest.raises(rm.RemoraError, match=r"torque\.<gains>\['d'\]\[0\] is 1.0 there, 5.0 here"):
-        rm.simulate(ROBOT, Q, V, torque=in_dict(5.0), **options, resume=True)
+        rm.simulate(ROBOT, Q, V, **grouped(torque=in_dict(5.0), **options, resume=True))
     with pytest.raises(rm.RemoraError, match=r"torque\.__code__ differs"):
-        rm.simulate(ROBOT, Q, V, torque=in_closure(1.0), **options, resume=True)
-    rm.simulate(ROBOT, Q, V, phases=phases, out=tmp_path / "two")
+        rm.simulate(ROBOT, Q, V, **grouped(torque=in_closure(1.0), **options, resume=True))
+    rm.simulate(ROBOT, Q, V, phases, record=rm.Record(folder=tmp_path / "two"))
     phases[1].torque.inner.gains["kd"] = 2.0
     text = r"phases\[1\]\.torque\.inner\.gains\['kd'\] is 1.0 there, 2.0 here"
     with pytest.raises(rm.RemoraError, match=text):
-        rm.simulate(ROBOT, Q, V, phases=phases, out=tmp_path / "two", resume=True)
+        rm.simulate(ROBOT, Q, V, phases, record=rm.Record(folder=tmp_path / "two", resume=True))
 
 
 @pytest.mark.parametrize("what", ["events", "prescribed", "base_wrench"])
@@ -223,10 +226,10 @@ def test_conditions_and_motions_are_compared_too(what, tmp_path):
     options = {"duration": 0.2, "out": tmp_path / "run"}
     v = V.copy()
     v[ROBOT.joints["J2"].v] = 0.0
-    rm.simulate(ROBOT, Q, v, **{what: made(0.1)}, **options)
+    rm.simulate(ROBOT, Q, v, **grouped(**{what: made(0.1)}, **options))
     with pytest.raises(rm.RemoraError, match=rf"contains another run.*{what}.*<k> is 0.1 there"):
-        rm.simulate(ROBOT, Q, v, **{what: made(0.3)}, **options, resume=True)
-    rm.simulate(ROBOT, Q, v, **{what: made(0.1)}, **options, resume=True)
+        rm.simulate(ROBOT, Q, v, **grouped(**{what: made(0.3)}, **options, resume=True))
+    rm.simulate(ROBOT, Q, v, **grouped(**{what: made(0.1)}, **options, resume=True))
 
 
 def test_kernels_are_known_by_what_they_compute(tmp_path):
@@ -238,13 +241,13 @@ def test_kernels_are_known_by_what_they_compute(tmp_path):
         return lambda t, q, v: -gain * fast.mass_matrix(q) @ v - 0.0 * mass(q) @ v
 
     options = {"duration": 0.1, "out": tmp_path / "run"}
-    rm.simulate(ROBOT, Q, V, torque=law(0.1), **options)
-    rm.simulate(ROBOT, Q, V, torque=law(0.1), **options, resume=True)
+    rm.simulate(ROBOT, Q, V, **grouped(torque=law(0.1), **options))
+    rm.simulate(ROBOT, Q, V, **grouped(torque=law(0.1), **options, resume=True))
     fast = rm.compile(ROBOT)
-    rm.simulate(ROBOT, Q, V, torque=law(0.1), **options, resume=True)
+    rm.simulate(ROBOT, Q, V, **grouped(torque=law(0.1), **options, resume=True))
     fast = rm.compile(ROBOT.replace_body("body_1", mass=3.0))
     with pytest.raises(rm.RemoraError, match="contains another run"):
-        rm.simulate(ROBOT, Q, V, torque=law(0.1), **options, resume=True)
+        rm.simulate(ROBOT, Q, V, **grouped(torque=law(0.1), **options, resume=True))
 
 
 # What cannot be compared --------------------------------------------------------------------------
@@ -283,24 +286,29 @@ def closed_files():
 def test_what_cannot_be_compared_needs_a_word(make, tmp_path):
     own = tmp_path / "log"
     options = {"duration": 0.1, "out": tmp_path / "run"}
-    rm.simulate(ROBOT, Q, V, torque=make(own, 1.0), **options)
+    rm.simulate(ROBOT, Q, V, **grouped(torque=make(own, 1.0), **options))
     text = r"torque\.<\w+> .*cannot be compared by value.*assume_unchanged=True"
     with pytest.raises(rm.RemoraError, match=text):
-        rm.simulate(ROBOT, Q, V, torque=make(own, 1.0), **options, resume=True)
+        rm.simulate(ROBOT, Q, V, **grouped(torque=make(own, 1.0), **options, resume=True))
     trusted = {**options, "resume": True, "assume_unchanged": True}
-    rm.simulate(ROBOT, Q, V, torque=make(own, 1.0), **trusted)
+    rm.simulate(ROBOT, Q, V, **grouped(torque=make(own, 1.0), **trusted))
     with pytest.raises(rm.RemoraError, match=r"contains another run.*<k> is 1.0 there, 5.0 here"):
-        rm.simulate(ROBOT, Q, V, torque=make(own, 5.0), **trusted)  # the rest is compared
+        rm.simulate(
+            ROBOT, Q, V, **grouped(torque=make(own, 5.0), **trusted)
+        )  # the rest is compared
 
 
 def test_runs_that_do_not_say_what_acted(tmp_path):
     rm.simulate(ROBOT, Q, V, 0.1, torque=in_closure(1.0)).save(tmp_path / "run")
     options = {"torque": in_closure(1.0), "out": tmp_path / "run", "resume": True}
     with pytest.raises(rm.RemoraError, match=r"has no record of its loads.*assume_unchanged=True"):
-        rm.simulate(ROBOT, Q, V, 0.1, **options)
-    assert rm.simulate(ROBOT, Q, V, 0.1, **options, assume_unchanged=True).status == "complete"
+        rm.simulate(ROBOT, Q, V, 0.1, **grouped(**options))
+    assert (
+        rm.simulate(ROBOT, Q, V, 0.1, **grouped(**options, assume_unchanged=True)).status
+        == "complete"
+    )
     with pytest.raises(rm.RemoraError, match="assume_unchanged needs resume=True"):
-        rm.simulate(ROBOT, Q, V, 0.1, assume_unchanged=True)
+        rm.simulate(ROBOT, Q, V, 0.1, record=rm.Record(assume_unchanged=True))
 
 
 class Integral:
@@ -322,16 +330,18 @@ def test_a_controller_that_remembers_is_not_resumed_unasked(tmp_path):
     """What it had added up is lost, so the rest of the run would be another."""
     options = {"duration": 1.0, "out": tmp_path / "run"}
     with pytest.warns(RuntimeWarning, match="interrupted"):
-        rm.simulate(ROBOT, Q, V, torque=Integral(), **options)
+        rm.simulate(ROBOT, Q, V, **grouped(torque=Integral(), **options))
     text = r"torque\.total changed during the run.*assume_unchanged=True"
     with pytest.raises(rm.RemoraError, match=text):
-        rm.simulate(ROBOT, Q, V, torque=Integral(), **options, resume=True)
+        rm.simulate(ROBOT, Q, V, **grouped(torque=Integral(), **options, resume=True))
     used = Integral()
     used.total = np.ones(9)
     with pytest.raises(rm.RemoraError, match=r"contains another run.*torque\.total"):
-        rm.simulate(ROBOT, Q, V, torque=used, **options, resume=True)
+        rm.simulate(ROBOT, Q, V, **grouped(torque=used, **options, resume=True))
     with pytest.warns(RuntimeWarning, match="interrupted"):
-        rm.simulate(ROBOT, Q, V, torque=Integral(), **options, resume=True, assume_unchanged=True)
+        rm.simulate(
+            ROBOT, Q, V, **grouped(torque=Integral(), **options, resume=True, assume_unchanged=True)
+        )
 
 
 # In other processes -------------------------------------------------------------------------------

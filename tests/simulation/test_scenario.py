@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import remora as rm
+from plain_settings import grouped
 from remora.algebra import pose
 from remora.model.formats.yaml.yaml import save_robot
 from remora.simulation.inputs.moves import Move, through
@@ -101,7 +102,7 @@ def test_loads_motions_events_and_options_are_those_of_simulate(write):
         1.5, torque=torque, base_wrench=steps, wrenches={"body_3": lift, "body_4": wave}
     )
     asked = {"integrator": "dopri5", "rtol": 1e-9, "atol": 1e-11, "sample": 0.1}
-    own = rm.simulate(robot, q, v, phases=[phase, rm.Phase(1)], limits="ignore", **asked)
+    own = rm.simulate(robot, q, v, **grouped(phases=[phase, rm.Phase(1)], limits="ignore", **asked))
     assert np.allclose(run.q, own.q, rtol=0, atol=1e-8)
     assert np.allclose(run.v, own.v, rtol=0, atol=1e-8)
     assert run.phase_starts == (0.0, 1.5)
@@ -252,7 +253,12 @@ def test_vt18_is_the_paper_s_experiment():
         "J3": rm.Pulse(20, 22, lambda t: 0.5 * np.sin(t - 20)),
     }
     own = rm.simulate(
-        VT18, rm.neutral(VT18), np.zeros(9), 70, torque=torque, rtol=2.22e-14, atol=1e-14
+        VT18,
+        rm.neutral(VT18),
+        np.zeros(9),
+        70,
+        torque=torque,
+        integrator=rm.Integrator(rtol=2.22e-14, atol=1e-14),
     )
     assert run.t[-1] == 70.0
     assert np.abs(rm.difference(VT18, run.q[-1], own.q[-1])).max() < 1e-11

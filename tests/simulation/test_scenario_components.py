@@ -73,7 +73,7 @@ def test_the_file_is_the_system_in_python(run):
     wires = {"wheels.command": "attitude.torque", "thruster.command": "burn.value",
              "firing.signal": "thruster.force"}  # fmt: skip
     system = rm.System(robot, parts, wires)
-    same = rm.simulate(system, q, v, 2.0, sample=0.1, seed=5, run=2)
+    same = rm.simulate(system, q, v, 2.0, record=0.1, seed=(5, 2))
     assert np.abs(run.q - same.q).max() < 1e-13
     assert list(run.signals) == list(same.signals)
     for name in run.signals:

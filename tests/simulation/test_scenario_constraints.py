@@ -65,11 +65,11 @@ def test_a_capture_in_a_file_is_that_of_simulate(write):
     q[8:] = rm.algebra.pose.from_translation(np.array([2.1, 0.0, 0.0]))
     v[6:] = 0.03, -0.02, 0.05, -0.1, 0.03, 0.0
     reach = rm.capture_events(both, *ends, distance=0.05, angle=np.pi / 6, speed=0.2)
-    own = rm.simulate(both, q, v, rtol=1e-12, sample=0.5, phases=[
+    own = rm.simulate(both, q, v, [
         rm.Phase(20.0, events=reach),
         rm.Phase(5.0, activate="grasp", latch=True, after_event=True),
         rm.Phase(2.0, release="grasp", separation={"grasp": (0.1, 0, 0)}),
-    ])  # fmt: skip
+    ], integrator=rm.Integrator(rtol=1e-12), record=0.5)  # fmt: skip
     assert np.array_equal(run.q, own.q)
     assert [e.name for e in run.events] == ["captured"]
     assert [(s.activated, s.released) for s in run.switches] == [(("grasp",), ()), ((), ("grasp",))]

@@ -40,11 +40,13 @@ def rest():
 def test_a_source_pushes_as_the_same_load_does_and_steps_end_at_its_breaks(function):
     system = pushed(function)
     assert system.breaks == tuple(sorted(function.breaks))
-    run = rm.simulate(system, *rest(), 2.0, integrator="rk4", step=0.25)
-    same = rm.simulate(ROBOT, *rest(), 2.0, integrator="rk4", step=0.25, torque={SLIDE: function})
+    run = rm.simulate(system, *rest(), 2.0, integrator=rm.Integrator("rk4", step=0.25))
+    same = rm.simulate(
+        ROBOT, *rest(), 2.0, integrator=rm.Integrator("rk4", step=0.25), torque={SLIDE: function}
+    )
     assert np.array_equal(run.t, same.t)
     assert np.abs(run.v[-1] - same.v[-1]).max() < 1e-13
-    batch = rm.simulate_batch(system, *rest(), 2.0, step=0.25, runs=3)
+    batch = rm.simulate_batch(system, *rest(), 2.0, integrator=rm.Integrator(step=0.25), runs=3)
     assert np.abs(batch.v[:, -1] - same.v[-1]).max() < 1e-12
 
 
@@ -63,7 +65,7 @@ def test_at_a_jump_the_later_value_holds():
         parts = [rm.SignalSource(steps, "N", name="s", sample_time=sampled),
                  Sampled(sample_time=0.5)]  # fmt: skip
         system = rm.System(ROBOT, parts, {"sampled.x": "s.value"})
-        run = rm.simulate(system, *rest(), 1.9, sample=[0.25, 0.75, 1.25, 1.75])
+        run = rm.simulate(system, *rest(), 1.9, record=[0.25, 0.75, 1.25, 1.75])
         assert run.signals["sampled.y"].tolist() == [1.0, 1.0, 1.0, 5.0, 5.0, 5.0]
         assert system.breaks == (() if sampled else (0.0, 1.0, 2.0))
 
@@ -74,7 +76,11 @@ def test_gain_and_functions_of_time():
     assert np.abs(run.signals["source.value"] - 3.0 * np.sin(2.0 * run.t)).max() < 1e-12
     gains = np.array([1.0, 2.0])
     batch = rm.simulate_batch(
-        rm.System(ROBOT, [source]), *rest(), 1.0, step=0.1, parameters={"source.gain": gains}
+        rm.System(ROBOT, [source]),
+        *rest(),
+        1.0,
+        integrator=rm.Integrator(step=0.1),
+        runs=rm.Runs(parameters={"source.gain": gains}),
     )
     assert np.allclose(batch.signals["source.value"][:, -1], gains * np.sin(2.0), atol=1e-12)
 

@@ -9,6 +9,7 @@ import pytest
 import captures
 import fuzz
 import remora as rm
+from plain_settings import grouped
 from remora.errors import InvalidValue, ShapeError, UnknownName
 from remora.simulation.engine import phase_program
 from remora.simulation.inputs.moves import Move
@@ -103,7 +104,7 @@ def length(options):
 def test_cut_at_any_times_it_is_one_long_run(name):
     """Cuts at random, also at samples and where phases and events are, and looks in between."""
     system, q, v, options = case(name)
-    whole = rm.simulate(system, q, v, **options)
+    whole = rm.simulate(system, q, v, **grouped(**options))
     end, rng = float(whole.t[-1]), random.Random(name)
     special = [*whole.t.tolist(), *whole.phase_starts, *(e.t for e in whole.events)]
     special = [t for t in special if 0.0 < t < end]
@@ -114,7 +115,7 @@ def test_cut_at_any_times_it_is_one_long_run(name):
     for count in (3, 60):
         times = [rng.uniform(0.0, end) for _ in range(count)]
         times += rng.sample(special, min(count, len(special)))
-        sim = rm.Simulation(system, q, v, **options)
+        sim = rm.Simulation(system, q, v, **grouped(**options))
         for t in sorted(times):
             sim.advance(t)
             assert sim.t == t
@@ -159,12 +160,12 @@ def test_a_saved_state_is_taken_up_and_branched_with_the_same_bits(name):
     """With inputs that are set on the way, which more cuts do not change."""
     system, q, v, options = case(name)
     end, rng = length(options), random.Random(f"{name} again")
-    last = float(rm.simulate(system, q, v, **options).t[-1])
+    last = float(rm.simulate(system, q, v, **grouped(**options)).t[-1])
     orders = sorted(
         (rng.uniform(0.0, last), rng.choice([None, [rng.gauss(0.0, 0.2) for _ in v]]))
         for _ in range(10)
     )
-    sim, saved = rm.Simulation(system, q, v, **options), []
+    sim, saved = rm.Simulation(system, q, v, **grouped(**options)), []
     for t, torque in orders:
         sim.advance(t)
         if sim.ended:
@@ -175,7 +176,7 @@ def test_a_saved_state_is_taken_up_and_branched_with_the_same_bits(name):
     known = bits(sim.advance(max(end, sim.t)).recording())
     saved.append((sim.t, sim.q, sim.save()))
     cut = sorted([*orders, *((rng.uniform(0.0, last), None) for _ in range(10))])
-    assert bits(driven(rm.Simulation(system, q, v, **options), cut, end)) == known
+    assert bits(driven(rm.Simulation(system, q, v, **grouped(**options)), cut, end)) == known
     for t, then, state in rng.sample(saved, min(4, len(saved))):
         sim.restore(state)
         assert sim.t == t
@@ -209,8 +210,8 @@ def test_a_load_that_is_set_is_a_profile_that_is_held(name, load):
     if load == "wrenches":
         given, before, setting = {body: given}, {body: before}, [{body: x} for x in values]
     options = {**METHODS[name], "duration": END}
-    known = rm.simulate(ROBOT, Q, V, **options, **{load: given})
-    sim = rm.Simulation(ROBOT, Q, V, **options, **{load: before})
+    known = rm.simulate(ROBOT, Q, V, **grouped(**options, **{load: given}))
+    sim = rm.Simulation(ROBOT, Q, V, **grouped(**options, **{load: before}))
     sim.advance(0.0)
     for t, value in zip(TIMES, setting, strict=True):
         sim.advance(t)
@@ -268,11 +269,14 @@ def test_an_input_of_a_component_is_a_source_that_is_held(options):
     values = [1.0, -2.0, 0.5, 3.0, 0.0]
     source = rm.SignalSource(held(values), "N")
     system = rm.System(slider(), [Push(), source], {"push.command": "signal_source.value"})
-    known = rm.simulate(system, [0.0], [0.0], 0.7, sample=0.05, **options)
+    known = rm.simulate(system, [0.0], [0.0], 0.7, **grouped(sample=0.05, **options))
     sim = rm.Simulation(
-        rm.System(slider(), [Push()]), [0.0], [0.0], 0.7, sample=0.05, inputs="push.command",
-        **options,
-    )  # fmt: skip
+        rm.System(slider(), [Push()]),
+        [0.0],
+        [0.0],
+        0.7,
+        **grouped(sample=0.05, inputs="push.command", **options),
+    )
     assert sim.signal("inputs.push_command") == 1.0  # the default
     for t, value in zip(TIMES, values, strict=True):
         sim.advance(t)
@@ -289,7 +293,7 @@ def test_a_tick_at_the_time_of_a_change_sees_the_new_input():
     """Also at the start, and where a phase begins; noise and times of ticks stay."""
     system = rm.System(slider(), [Sampler(sample_time=0.1), Push()])
     parts = [rm.Phase(0.1 * 3), rm.Phase(0.4)]
-    sim = rm.Simulation(system, [0.0], [0.0], phases=parts, inputs=["sampler.goal"], seed=3)
+    sim = rm.Simulation(system, [0.0], [0.0], parts, inputs=["sampler.goal"], seed=3)
     noise = []
     for k, goal in enumerate([2.0, 5.0, -1.0, 4.0, 8.0]):
         sim.advance(0.1 * k)
@@ -302,7 +306,7 @@ def test_a_tick_at_the_time_of_a_change_sees_the_new_input():
         sim.restore(before)
         sim.set_input("sampler.goal", goal)
     assert np.unique(np.abs(noise)).size == 5
-    alone = rm.simulate(system, [0.0], [0.0], phases=parts, sample=0.05, seed=3)
+    alone = rm.simulate(system, [0.0], [0.0], parts, record=0.05, seed=3)
     ticks = alone.signals["sampler.command"][1:10:2]
     assert np.allclose(noise, ticks, rtol=0, atol=1e-15)
 
@@ -311,10 +315,10 @@ def test_an_input_at_an_event_that_ends_a_phase():
     """The event is at a time that is also one of the inputs, to the last bit."""
     at = rm.Event(lambda t, q, v: t - 0.25, "then", "next", 1)
     parts = [rm.Phase(1.0, events=[at]), rm.Phase(0.25)]
-    sim = rm.Simulation(slider(), [0.0], [0.0], phases=parts)
+    sim = rm.Simulation(slider(), [0.0], [0.0], parts)
     sim.advance(0.4)
     when = sim.recording().events[0].t
-    sim = rm.Simulation(slider(), [0.0], [0.0], phases=parts)
+    sim = rm.Simulation(slider(), [0.0], [0.0], parts)
     sim.advance(when)
     sim.set_input("torque", [2.0])
     state = sim.save()
@@ -331,15 +335,15 @@ def test_the_reduced_model_takes_torques_only():
     options = {"model": "reduced", "duration": 0.4, "sample": 0.1}
     last = [0.0] * 6 + [0.2, 0.1, -0.1]
     torque = rm.Profile([0.0, 0.2, 0.4], [[0.0] * 9, last, last], "hold")
-    known = rm.simulate(PLAIN, Q, V, torque=torque, **options)
-    sim = rm.Simulation(PLAIN, Q, V, **options)
+    known = rm.simulate(PLAIN, Q, V, **grouped(torque=torque, **options))
+    sim = rm.Simulation(PLAIN, Q, V, **grouped(**options))
     assert sim.inputs == ("torque",)
     sim.advance(0.2)
     sim.set_input("torque", {"J1": 0.2, "J2": 0.1, "J3": -0.1})
     run = sim.advance(0.4).recording()
     assert np.abs(run.q - known.q).max() < 1e-12
     with pytest.raises(UnknownName, match="base_wrench"):
-        rm.Simulation(PLAIN, Q, V, **options).set_input("base_wrench", np.zeros(6))
+        rm.Simulation(PLAIN, Q, V, **grouped(**options)).set_input("base_wrench", np.zeros(6))
 
 
 # Ends and errors --------------------------------------------------------------------------------
@@ -362,7 +366,15 @@ def test_a_failure_names_its_time_and_keeps_what_was_recorded():
     def failing(t, q, v):
         return [np.nan if t > 0.5 else 0.0]
 
-    sim = rm.Simulation(slider(), [0.0], [1.0], 2.0, torque=failing, sample=0.1, breaks=[0.4])
+    sim = rm.Simulation(
+        slider(),
+        [0.0],
+        [1.0],
+        2.0,
+        torque=failing,
+        record=0.1,
+        integrator=rm.Integrator(breaks=[0.4]),
+    )
     sim.advance(0.3)
     state = sim.save()
     for _ in range(2):  # again, too
@@ -380,8 +392,8 @@ def test_a_failure_names_its_time_and_keeps_what_was_recorded():
 
 def test_an_interrupted_simulation_goes_on(monkeypatch):
     options = {"phases": phases(), **METHODS["samples"]}
-    whole = rm.simulate(ROBOT, Q, V, **options)
-    sim = rm.Simulation(ROBOT, Q, V, **options)
+    whole = rm.simulate(ROBOT, Q, V, **grouped(**options))
+    sim = rm.Simulation(ROBOT, Q, V, **grouped(**options))
     sim.advance(0.05)
     own, calls = phase_program.PhaseProgram.advance, 0
 
@@ -427,7 +439,7 @@ def test_refusals():
     with pytest.raises(rm.RemoraError, match="save"):
         sim.restore(rm.Simulation(system, [0.0], [0.0], 1.0).save())
     with pytest.raises(rm.RemoraError, match="save"):
-        rm.Simulation(system, [0.0], [0.0], 1.0, out="there")
+        rm.Simulation(system, [0.0], [0.0], 1.0, record=rm.Record(folder="there"))
     with pytest.raises(UnknownName, match=r"push\.command"):
         rm.Simulation(system, [0.0], [0.0], 1.0, inputs=["push.comand"])
     with pytest.raises(rm.RemoraError, match="System"):

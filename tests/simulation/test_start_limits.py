@@ -35,13 +35,15 @@ def test_several_joints_and_a_little_too_far():
 def test_a_batch_names_the_worst_run():
     q = np.stack([started(shoulder_roll=x) for x in (0.0, 3.0, 90.0, 2.97)])
     with pytest.warns(rm.SimulationWarning, match=f"^run 2: {DEGREES}$"):
-        rm.simulate_batch(ROBOT, q, np.zeros((4, ROBOT.nv)), 0.01, step=0.01)
+        rm.simulate_batch(
+            ROBOT, q, np.zeros((4, ROBOT.nv)), 0.01, integrator=rm.Integrator(step=0.01)
+        )
 
 
 def test_at_a_limit_and_with_limits_ignored_there_is_no_warning():
     v = np.zeros(ROBOT.nv)
     rm.simulate(ROBOT, started(shoulder_roll=2.97 + 1e-9), v, 0.01)
-    rm.simulate(ROBOT, started(shoulder_roll=90.0), v, 0.01, limits="ignore")
+    rm.simulate(ROBOT, started(shoulder_roll=90.0), v, 0.01, physics=rm.Physics(limits="ignore"))
 
 
 SCENARIO = """
@@ -72,7 +74,12 @@ def test_scenarios_and_campaigns_on_the_command_line(tmp_path):
 
 def test_a_batch_without_runs():
     q, v = np.zeros((0, ROBOT.nq)), np.zeros((0, ROBOT.nv))
-    assert rm.simulate_batch(ROBOT, q, v, 0.1, step=0.1, progress=False).q.shape[0] == 0
+    assert (
+        rm.simulate_batch(
+            ROBOT, q, v, 0.1, integrator=rm.Integrator(step=0.1), record=rm.Record(progress=False)
+        ).q.shape[0]
+        == 0
+    )
 
 
 @pytest.mark.parametrize("start", [0.0, 1.0])

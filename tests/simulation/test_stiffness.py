@@ -91,7 +91,9 @@ def test_a_stiff_joint_that_is_locked_does_not_count() -> None:
 def test_too_many_steps_name_the_stiffest_joint() -> None:
     robot = arm(damping=1.0)
     with pytest.raises(rm.SimulationError, match=r"'knuckle' \(damping 1, friction 0\)"):
-        rm.simulate(robot, np.zeros(2), np.zeros(2), 1.0, integrator="dop853", max_steps=50)
+        rm.simulate(
+            robot, np.zeros(2), np.zeros(2), 1.0, integrator=rm.Integrator("dop853", max_steps=50)
+        )
 
 
 def test_fixed_steps_that_damping_makes_unstable_are_warned_of():
@@ -100,9 +102,13 @@ def test_fixed_steps_that_damping_makes_unstable_are_warned_of():
     builder = builder.joint("slide", "prismatic", None, "mass", axis=(0, 0, 1), damping=3.2e3)
     robot = builder.build()
     with pytest.warns(rm.SimulationWarning, match=r"'slide' .* at most 0.00087 s"):
-        rm.simulate(robot, [0.0], [1.0], 0.01, integrator="rk4", step=1e-3)
+        rm.simulate(robot, [0.0], [1.0], 0.01, integrator=rm.Integrator("rk4", step=1e-3))
     with pytest.warns(rm.SimulationWarning, match=r"'slide' .* at most 0.00087 s"):
-        rm.simulate_batch(robot, [[0.0]], [[1.0]], 0.01, step=1e-3)
-    run = rm.simulate(robot, [0.0], [1.0], 0.01, integrator="rk4", step=8e-4)  # warns of nothing
+        rm.simulate_batch(robot, [[0.0]], [[1.0]], 0.01, integrator=rm.Integrator(step=1e-3))
+    run = rm.simulate(
+        robot, [0.0], [1.0], 0.01, integrator=rm.Integrator("rk4", step=8e-4)
+    )  # warns of nothing
     assert run.q[-1, 0] == pytest.approx(1.0 / 3.2e3, rel=0.2)
-    assert rm.simulate_batch(robot, [[0.0]], [[1.0]], 0.01, step=8e-4).ok.all()
+    assert rm.simulate_batch(
+        robot, [[0.0]], [[1.0]], 0.01, integrator=rm.Integrator(step=8e-4)
+    ).ok.all()

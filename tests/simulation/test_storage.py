@@ -512,7 +512,14 @@ def test_every_changed_digit_of_the_metadata_is_refused_or_harmless(tmp_path):
     robot = rm.load("vt18_satellite")
     q, v = rm.neutral(robot), np.full(robot.nv, 0.1)
     kick = rm.Event(lambda t, q, v: t - 0.05, "kick", "record")
-    rm.simulate(robot, q, v, 0.1, sample=0.02, events=[kick], out=tmp_path / "run", progress=False)
+    rm.simulate(
+        robot,
+        q,
+        v,
+        0.1,
+        record=rm.Record(0.02, folder=tmp_path / "run", progress=False),
+        events=[kick],
+    )
     sound = open_run(tmp_path / "run")
     refused = 0
     for file in sorted((tmp_path / "run").glob("**/zarr.json")):

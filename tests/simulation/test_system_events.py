@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import remora as rm
+from plain_settings import grouped
 from remora.algebra.array_ops import sqrt
 from sliders import slider
 
@@ -71,7 +72,7 @@ def impacts(height, gravity, restitution, duration):
 def test_a_ball_bounces_at_the_right_times(integrator, direction):
     floor = QuietFloor if integrator == "variational" else Floor
     system = rm.System(slider(gravity=-10.0), [floor(name="floor", direction=direction)])
-    run = rm.simulate(system, [1.0], [0.0], 3.5, **step_of(integrator, 0.01))
+    run = rm.simulate(system, [1.0], [0.0], 3.5, **grouped(**step_of(integrator, 0.01)))
     times = impacts(1.0, 10.0, 0.8, 3.5)
     assert len(times) == 9
     assert [e.name for e in run.events] == ["floor.hit"] * 9
@@ -91,7 +92,7 @@ def test_a_ball_bounces_at_the_right_times(integrator, direction):
 
 def test_samples_before_and_after_a_reset_are_recorded_beside_those_asked_for():
     system = rm.System(slider(gravity=-10.0), [Floor(name="floor")])
-    run = rm.simulate(system, [1.0], [0.0], 1.0, sample=0.25)
+    run = rm.simulate(system, [1.0], [0.0], 1.0, record=0.25)
     (t,) = [e.t for e in run.events]
     assert run.t.tolist() == [0.0, 0.25, t, t, 0.5, 0.75, 1.0]
 
@@ -134,7 +135,7 @@ def test_other_actions(action):
 
     system = rm.System(slider(gravity=-10.0), [Watch()])
     phases = [rm.Phase(0.6), rm.Phase(0.2, torque=[10.0])]
-    run = rm.simulate(system, [1.0], [0.0], phases=phases)
+    run = rm.simulate(system, [1.0], [0.0], phases)
     (event,) = run.events
     t = np.sqrt(0.1)
     assert (event.name, event.action) == ("watch.down", action)
@@ -163,7 +164,7 @@ def test_an_event_of_a_held_output_happens_at_the_tick():
 
     system = rm.System(slider(), [Clock(sample_time=0.1), Alarm()])
     for integrator in ("dop853", "rk4"):
-        run = rm.simulate(system, [0.0], [1.0], 1.0, **step_of(integrator, 0.03))
+        run = rm.simulate(system, [0.0], [1.0], 1.0, **grouped(**step_of(integrator, 0.03)))
         (event,) = run.events
         assert event.t == pytest.approx(0.6, abs=1e-12)
 
@@ -311,7 +312,7 @@ class OpaqueFailing(Failing):
 def test_nan_of_a_continuous_component_names_it(place, text, integrator, kind):
     system = rm.System(slider(), [kind(name="c", place=place)])
     with pytest.raises(rm.SimulationError, match=text) as error:
-        rm.simulate(system, [0.0], [1.0], 1.0, **step_of(integrator, 0.1))
+        rm.simulate(system, [0.0], [1.0], 1.0, **grouped(**step_of(integrator, 0.1)))
     assert 0.0 < error.value.time <= 1.0
 
 
@@ -363,7 +364,7 @@ def test_nan_of_a_law_in_a_step_to_a_contact_is_not_blamed_on_the_wall(order):
     system = rm.System(slider(), [Window(name="law"), wall][::order])
     text = "the force on joint 'slide' of component 'law' is not finite"
     with pytest.raises(rm.SimulationError, match=text):
-        rm.simulate(system, [0.0], [1.0], 1.0, integrator="rk4", step=0.1)
+        rm.simulate(system, [0.0], [1.0], 1.0, integrator=rm.Integrator("rk4", step=0.1))
 
 
 class Rooted(rm.Component):
@@ -385,7 +386,7 @@ def test_a_law_that_fails_in_contact_is_named_in_a_batch(order, options):
     wall = rm.Wall("mass", (0, 0, 0.2), (0, 0, -1), 1.0)
     system = rm.System(slider(), [Rooted(name="law"), wall][::order])
     with pytest.raises(rm.SimulationError, match="output 'y' of component 'law' is not finite"):
-        rm.simulate_batch(system, [0.0], [1.0], 1.0, runs=2, **options)
+        rm.simulate_batch(system, [0.0], [1.0], 1.0, **grouped(True, runs=2, **options))
 
 
 class FailingQuietly(Failing):
@@ -420,9 +421,11 @@ def test_a_component_that_fails_in_lockstep_is_named_with_its_run(place, sample_
     given = {"step": 0.01, "sample": 0.25, "phases": [rm.Phase(0.3), rm.Phase(0.7)]}
     speeds = np.array([[-1.0], [0.8], [-2.0]])
     with pytest.raises(rm.SimulationError, match=r"run \[1\]") as error:
-        rm.simulate_batch(system, np.zeros((3, 1)), speeds, **given)
+        rm.simulate_batch(system, np.zeros((3, 1)), speeds, **grouped(True, **given))
     assert text in str(error.value)
-    kept = rm.simulate_batch(system, np.zeros((3, 1)), speeds, **given, failures="keep")
+    kept = rm.simulate_batch(
+        system, np.zeros((3, 1)), speeds, **grouped(True, **given, failures="keep")
+    )
     assert kept.ok.tolist() == [True, False, True]
     assert kept.faults == {1: text}
 
@@ -465,11 +468,11 @@ def test_a_reset_that_makes_another_event_occur_happens_once(speed, action, meth
     system = rm.System(slider(), [Wall()])
     back = rm.Event(lambda t, q, v: v[0], "back", action, -1)
     phases = [rm.Phase(1.0, events=[back]), rm.Phase(0.5)]
-    run = rm.simulate(system, [0.0], [speed], phases=phases, **method)
+    run = rm.simulate(system, [0.0], [speed], **grouped(phases=phases, **method))
     assert [e.name for e in run.events] == ["wall.hit", "back"]
     assert run.v[-1] == pytest.approx([-0.9 * speed], rel=1e-14)
     left = run.t[-1] - 0.3 / speed
     assert run.q[-1] == pytest.approx([0.3 - 0.9 * speed * left], rel=1e-12)
-    batch = rm.simulate_batch(system, [[0.0]], [[speed]], phases=phases, **{
-        "integrator": "dop853", **method})  # fmt: skip
+    batch = rm.simulate_batch(system, [[0.0]], [[speed]], **grouped(True, phases=phases, **{
+        "integrator": "dop853", **method}))  # fmt: skip
     assert batch.final.v == pytest.approx(run.v[-1:], rel=1e-14)

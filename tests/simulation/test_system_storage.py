@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import remora as rm
+from plain_settings import grouped
 from sliders import slider
 
 
@@ -43,7 +44,7 @@ def system(**gyro):
 
 
 def test_signals_have_names_units_and_shapes():
-    run = rm.simulate(system(), [0.0], [0.1], 1.0, sample=0.1)
+    run = rm.simulate(system(), [0.0], [0.1], 1.0, record=0.1)
     assert list(run.signals) == ["gyro.rate", "gyro.ok", "filter.estimate"]
     assert run.signals["gyro.rate"].shape == (11, 3)
     assert run.signals["gyro.ok"].tolist() == [1.0] * 11
@@ -57,7 +58,7 @@ def test_signals_have_names_units_and_shapes():
 
 
 def test_signals_are_saved_and_read(tmp_path):
-    run = rm.simulate(system(), [0.0], [0.1], 1.0, out=tmp_path / "a")
+    run = rm.simulate(system(), [0.0], [0.1], 1.0, record=rm.Record(folder=tmp_path / "a"))
     run.save(tmp_path / "b")
     for name in ("a", "b"):
         back = rm.open_run(tmp_path / name)
@@ -87,7 +88,7 @@ def test_tables_have_signals():
     ],
 )
 def test_damaged_descriptions_of_signals_are_refused(signals, tmp_path):
-    rm.simulate(system(), [0.0], [0.1], 1.0, out=tmp_path / "run")
+    rm.simulate(system(), [0.0], [0.1], 1.0, record=rm.Record(folder=tmp_path / "run"))
     file = tmp_path / "run" / "zarr.json"
     text = json.loads(file.read_text())
     text["attributes"]["signals"] = signals
@@ -97,10 +98,12 @@ def test_damaged_descriptions_of_signals_are_refused(signals, tmp_path):
 
 
 def test_another_system_is_not_resumed(tmp_path):
-    rm.simulate(system(), [0.0], [0.1], 1.0, out=tmp_path / "run", seed=1)
+    rm.simulate(system(), [0.0], [0.1], 1.0, record=rm.Record(folder=tmp_path / "run"), seed=1)
 
     def again(moved, **options):
-        return rm.simulate(moved, [0.0], [0.1], 1.0, out=tmp_path / "run", resume=True, **options)
+        return rm.simulate(
+            moved, [0.0], [0.1], 1.0, **grouped(out=tmp_path / "run", resume=True, **options)
+        )
 
     assert again(system(), seed=1).status == "complete"
     with pytest.raises(rm.RemoraError, match=r"contains another run.*spread is 0.1 there, 0.2"):
@@ -137,7 +140,7 @@ def test_signals_are_drawn():
     from remora.viewer.figures.panels import choice, panels
     from remora.viewer.page.plots import offered, plot_of
 
-    run = rm.simulate(system(), [0.0], [0.1], 1.0, sample=0.1)
+    run = rm.simulate(system(), [0.0], [0.1], 1.0, record=0.1)
     (panel,) = panels(run, "gyro.rate", choice(run, degrees=False))
     assert (panel.title, panel.unit) == ("gyro.rate", "rad/s")
     assert [line.label for line in panel.lines] == ["x", "y", "z"]

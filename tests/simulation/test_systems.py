@@ -8,6 +8,7 @@ import pytest
 from scipy.linalg import expm
 
 import remora as rm
+from plain_settings import grouped
 from sliders import slider
 
 METHODS = ["dop853", "dopri5", "radau", "rk4"]
@@ -127,7 +128,7 @@ def test_a_spring_between_two_bodies_swings_as_it_must(integrator, spring):
     q, v = rm.neutral(robot), np.zeros(7)
     q[8], v[6] = 0.7, 0.4
     duration = 2.0 if spring is Spring and integrator != "variational" else 0.3
-    run = rm.simulate(system, q, v, duration, **TIGHT, **step_of(integrator, 1e-3))
+    run = rm.simulate(system, q, v, duration, **grouped(**TIGHT, **step_of(integrator, 1e-3)))
     w = np.sqrt(10.0 / (2.0 * 3.0 / 5.0))
     exact = 0.7 * np.cos(w * run.t) + 0.4 / w * np.sin(w * run.t)
     allowed = {"rk4": 1e-10, "variational": 1e-6}.get(integrator, 1e-10)
@@ -147,7 +148,14 @@ def test_internal_components_conserve_momentum_of_a_turning_robot():
     q, v = rm.random_state(robot, 5)
     names = robot.bodies.names
     system = rm.System(robot, [Spring(a=names[0], b=names[-1], stiffness=3.0)])
-    run = rm.simulate(system, q, 0.1 * v, 2.0, limits="ignore", rtol=1e-12)
+    run = rm.simulate(
+        system,
+        q,
+        0.1 * v,
+        2.0,
+        physics=rm.Physics(limits="ignore"),
+        integrator=rm.Integrator(rtol=1e-12),
+    )
     kept = run.conservation()
     assert kept.angular_momentum.broken_by == ""
     assert kept.linear_momentum.relative < 1e-12
@@ -170,7 +178,7 @@ def test_wrenches_that_do_not_cancel_are_external():
 @pytest.mark.parametrize("integrator", METHODS)
 def test_a_lag_has_its_exact_solution(integrator, lag):
     system = rm.System(slider(), [lag(name="lag")])
-    run = rm.simulate(system, [0.0], [0.0], 2.0, **TIGHT, **step_of(integrator, 2e-3))
+    run = rm.simulate(system, [0.0], [0.0], 2.0, **grouped(**TIGHT, **step_of(integrator, 2e-3)))
     e = np.exp(-run.t / 0.3)
     allowed = {"rk4": 1e-11}.get(integrator, 1e-12)
     assert np.abs(run.signals["lag.x"] - (1.0 - e)).max() < allowed
@@ -196,9 +204,9 @@ def test_the_error_of_a_component_state_controls_the_step_size():
             return {"x": w * np.stack([x[..., 1], -x[..., 0]], axis=-1)}
 
     system = rm.System(slider(), [Oscillator()])
-    run = rm.simulate(system, [0.0], [0.1], 1.0, rtol=1e-9, atol=1e-9)
+    run = rm.simulate(system, [0.0], [0.1], 1.0, integrator=rm.Integrator(rtol=1e-9, atol=1e-9))
     assert np.abs(run.signals["oscillator.x"][:, 0] - np.cos(50.0 * run.t)).max() < 1e-6
-    alone = rm.simulate(slider(), [0.0], [0.1], 1.0, rtol=1e-9, atol=1e-9)
+    alone = rm.simulate(slider(), [0.0], [0.1], 1.0, integrator=rm.Integrator(rtol=1e-9, atol=1e-9))
     assert len(run) > 3 * len(alone)
 
 
@@ -218,7 +226,7 @@ def test_traced_and_evaluated_components_agree(case):
     robot, traced, opaque = made[case]
     q, v = rm.neutral(robot), np.full(robot.nv, 0.05)
     a, b = (
-        rm.simulate(rm.System(robot, [c]), q, v, 1.0, integrator="rk4", step=0.01)
+        rm.simulate(rm.System(robot, [c]), q, v, 1.0, integrator=rm.Integrator("rk4", step=0.01))
         for c in (traced, opaque)
     )
     for name in ("q", "v", "tau", "work", *a.signals):
@@ -268,13 +276,13 @@ def test_all_integrators_agree():
     system = rm.System(robot, [Servo()])
     options = {"duration": 2.0, "sample": 0.25, "limits": "ignore"}
     start = rm.neutral(robot), np.zeros(robot.nv)
-    best = rm.simulate(system, *start, rtol=1e-13, atol=1e-14, **options)
+    best = rm.simulate(system, *start, **grouped(rtol=1e-13, atol=1e-14, **options))
     kept = best.conservation()
     assert kept.linear_momentum.relative < 1e-13
     assert kept.angular_momentum.relative < 1e-13
     assert kept.energy.relative < 1e-12
     for integrator in METHODS:
-        run = rm.simulate(system, *start, **options, **step_of(integrator, 2e-3))
+        run = rm.simulate(system, *start, **grouped(**options, **step_of(integrator, 2e-3)))
         for name in ("q", "v", "servo.torque"):
             assert np.abs(run.quantity(name) - best.quantity(name)).max() < 1e-8
         assert [e.name for e in run.events] == ["servo.half"]
@@ -388,7 +396,7 @@ def discretized(controller, duration, mass):
 def test_a_sampled_controller_is_the_discretized_loop(integrator, delay, offset):
     controller = PID(name="pid", sample_time=0.1, delay=delay, offset=offset)
     system = rm.System(slider(mass=2.0), [controller])
-    run = rm.simulate(system, [0.0], [0.0], 1.95, **step_of(integrator, 0.013))
+    run = rm.simulate(system, [0.0], [0.0], 1.95, **grouped(**step_of(integrator, 0.013)))
     exact, total = discretized(controller, 1.95, 2.0)
     assert abs(run.q[-1, 0] - exact[0]) < 1e-12
     assert abs(run.v[-1, 0] - exact[1]) < 1e-12
@@ -398,7 +406,7 @@ def test_a_sampled_controller_is_the_discretized_loop(integrator, delay, offset)
 
 def test_samples_at_a_tick_have_the_values_before_it():
     system = rm.System(slider(), [PID(name="pid", sample_time=0.1)])
-    run = rm.simulate(system, [0.0], [0.0], 0.3, sample=0.1)
+    run = rm.simulate(system, [0.0], [0.0], 0.3, record=0.1)
     force = run.signals["pid.force"]
     assert force[0] == 4.0 * 0.5  # of the tick at the start
     assert force[1] == force[0]
@@ -410,7 +418,7 @@ def test_ticks_count_from_the_start_of_the_run_and_go_on_through_phases():
     system = rm.System(slider(mass=2.0), [PID(name="pid", sample_time=0.1, delay=0.04)])
     whole = rm.simulate(system, [0.0], [0.0], 1.95, start=0.5)
     phases = [rm.Phase(0.33), rm.Phase(0.47, own_clock=True), rm.Phase(1.15)]
-    parts = rm.simulate(system, [0.0], [0.0], phases=phases, start=0.5)
+    parts = rm.simulate(system, [0.0], [0.0], phases, start=0.5)
     assert abs(whole.q[-1, 0] - parts.q[-1, 0]) < 1e-14
     exact, _ = discretized(PID(sample_time=0.1, delay=0.04), 1.95, 2.0)
     assert abs(parts.q[-1, 0] - exact[0]) < 1e-12
@@ -426,7 +434,7 @@ def test_noise_is_that_of_seed_and_run():
     system = rm.System(slider(), [PID(name="pid", sample_time=0.1, spread=0.3)])
 
     def end(**options):
-        return rm.simulate(system, [0.0], [0.0], 1.0, **options).q[-1, 0]
+        return rm.simulate(system, [0.0], [0.0], 1.0, **grouped(**options)).q[-1, 0]
 
     same = end(seed=3, run=2)
     assert same == end(seed=3, run=2)
@@ -447,7 +455,7 @@ def test_noise_has_the_numbers_of_the_generator():
             return {"rate": at.noise["white"]}
 
     system = rm.System(slider(), [Lag(), Gyro(sample_time=0.25)])
-    run = rm.simulate(system, [0.0], [0.0], 1.0, sample=0.25, seed=7, run=5)
+    run = rm.simulate(system, [0.0], [0.0], 1.0, record=0.25, seed=(7, 5))
     rate = run.signals["gyro.rate"]
     assert rate.shape == (5, 3)
     for k, tick in enumerate((0, 0, 1, 2, 3)):  # a sample has the values before the tick
@@ -490,7 +498,7 @@ def test_signals_pass_between_components():
             return rm.JointForce("slide", at.state["force"])
 
     parts = [Sensor(sample_time=0.1), Law(sample_time=0.2), Drive()]
-    run = rm.simulate(rm.System(slider(), parts), [1.0], [0.0], 2.0, **TIGHT)
+    run = rm.simulate(rm.System(slider(), parts), [1.0], [0.0], 2.0, **grouped(**TIGHT))
     matrix = np.array([[0, 1, 0, 0], [0, 0, 1, 0], [0, 0, -5.0, 5.0], [0, 0, 0, 0]])
     state = np.array([1.0, 0.0, 0.0, 0.0])
     for _ in range(10):
@@ -521,7 +529,7 @@ def test_a_result_due_at_the_tick_of_another_is_there_when_it_ticks():
 
     late, reader = Clock(sample_time=0.1, delay=0.05), Reader(sample_time=0.05)
     for parts in ([late, reader], [reader, late]):
-        run = rm.simulate(rm.System(slider(), parts), [0.0], [0.0], 0.5, sample=0.025)
+        run = rm.simulate(rm.System(slider(), parts), [0.0], [0.0], 0.5, record=0.025)
         between = np.isclose(run.t % 0.05, 0.025) & (run.t > 0.05)
         expected = 0.1 * np.floor((run.t[between] - 0.05) / 0.1 + 1e-9)
         assert run.signals["reader.seen"][between] == pytest.approx(expected, abs=1e-12)
@@ -532,14 +540,16 @@ def test_a_result_due_at_the_tick_of_another_is_there_when_it_ticks():
 
 def test_a_system_and_torque_add_up():
     robot, system = slider(), rm.System(slider(), [Lag(name="lag")])
-    both = rm.simulate(system, [0.0], [0.0], 1.0, torque=[0.5], **TIGHT)
-    alone = rm.simulate(system, [0.0], [0.0], 1.0, **TIGHT)
+    both = rm.simulate(system, [0.0], [0.0], 1.0, **grouped(torque=[0.5], **TIGHT))
+    alone = rm.simulate(system, [0.0], [0.0], 1.0, **grouped(**TIGHT))
     assert np.abs(both.tau[-1] - alone.tau[-1] - 0.5).max() < 1e-12
     assert both.v[-1, 0] == pytest.approx(alone.v[-1, 0] + 0.5, abs=1e-12)
-    follow = rm.simulate(system, [0.0], [0.0], 1.0, torque=lambda t, q, v: [0.5 + 0 * t], **TIGHT)
+    follow = rm.simulate(
+        system, [0.0], [0.0], 1.0, **grouped(torque=lambda t, q, v: [0.5 + 0 * t], **TIGHT)
+    )
     assert np.abs(follow.q[-1] - both.q[-1]).max() < 1e-12
     pushed = rm.simulate(
-        system, [0.0], [0.0], 1.0, wrenches={"mass": [0, 0, 0.5, 0, 0, 0]}, **TIGHT
+        system, [0.0], [0.0], 1.0, **grouped(wrenches={"mass": [0, 0, 0.5, 0, 0, 0]}, **TIGHT)
     )
     assert np.abs(pushed.q[-1] - both.q[-1]).max() < 1e-12
     nothing = rm.simulate(rm.System(robot), [0.0], [0.0], 1.0, torque=[0.5])
@@ -553,9 +563,14 @@ def test_the_sum_of_all_drives_is_limited(lag, integrator):
     robot = slider(effort=0.8)
     system = rm.System(robot, [lag(name="lag", command=2.0)])
     run = rm.simulate(
-        system, [0.0], [0.0], 2.0, torque=[0.3], saturate=True, integrator=integrator,
-        breaks=[-0.3 * np.log(0.75)],
-    )  # fmt: skip
+        system,
+        [0.0],
+        [0.0],
+        2.0,
+        torque=[0.3],
+        physics=rm.Physics(saturate=True),
+        integrator=rm.Integrator(integrator, breaks=[-0.3 * np.log(0.75)]),
+    )
     wanted = np.minimum(2.0 * (1.0 - np.exp(-run.t / 0.3)) + 0.3, 0.8)
     assert np.abs(run.tau[:, 0] - wanted).max() < 1e-9
     assert run.conservation().energy.relative < 1e-9
@@ -572,7 +587,9 @@ def test_held_joints_carry_what_components_do(spring):
     start = float(q[robot.joints[elbow].q][0])
     motion = {elbow: rm.Motion.between(0.0, 1.0, start, start + 0.3)}
     locked = [n for n in robot.joints.names if n.startswith("wrist")]
-    run = rm.simulate(system, q, v, 1.0, prescribed=motion, locked=locked, limits="ignore")
+    run = rm.simulate(
+        system, q, v, 1.0, prescribed=motion, locked=locked, physics=rm.Physics(limits="ignore")
+    )
     kept = run.conservation()
     assert kept.energy.relative < 1e-8
     assert kept.angular_momentum.relative < 1e-10
@@ -583,7 +600,7 @@ def test_stops_and_components():
     """A lag pushes the mass into a stop; energy is balanced."""
     robot = slider(upper=0.2)
     system = rm.System(robot, [Lag(name="lag")])
-    run = rm.simulate(system, [0.0], [0.0], 3.0, stops=(200.0, 1.0), **TIGHT)
+    run = rm.simulate(system, [0.0], [0.0], 3.0, **grouped(stops=(200.0, 1.0), **TIGHT))
     assert run.q[:, 0].max() > 0.2
     assert run.conservation().energy.relative < 1e-10
     assert "slide upper limit" in [e.name for e in run.events]
@@ -602,19 +619,19 @@ def test_pd_laws_are_components():
     assert {"joint_pd.kp", "joint_pd.kd", "joint_pd.goal", "attitude_pd.kp"} <= set(
         system.parameters
     )
-    a = rm.simulate(system, q, v, 3.0, limits="ignore")
-    c = rm.simulate(robot, q, v, 3.0, limits="ignore", torque=Sum(joints, base))
+    a = rm.simulate(system, q, v, 3.0, physics=rm.Physics(limits="ignore"))
+    c = rm.simulate(robot, q, v, 3.0, physics=rm.Physics(limits="ignore"), torque=Sum(joints, base))
     assert np.abs(a.q[-1] - c.q[-1]).max() < 1e-12
     assert np.abs(a.tau[-1] - c.tau[-1]).max() < 1e-10
     stiffer = system.with_parameters({"joint_pd.kp": [40.0, 40.0]})
-    d = rm.simulate(stiffer, q, v, 3.0, limits="ignore")
+    d = rm.simulate(stiffer, q, v, 3.0, physics=rm.Physics(limits="ignore"))
     assert np.abs(a.q[-1] - d.q[-1]).max() > 1e-3
 
 
 def test_a_continuous_pd_law_in_a_system_and_as_torque():
     law = rm.JointPD(slider(), {"slide": 0.5}, 4.0, 1.0, None)
-    a = rm.simulate(rm.System(slider(), [law]), [0.0], [0.0], 2.0, **TIGHT)
-    b = rm.simulate(slider(), [0.0], [0.0], 2.0, torque=law, **TIGHT)
+    a = rm.simulate(rm.System(slider(), [law]), [0.0], [0.0], 2.0, **grouped(**TIGHT))
+    b = rm.simulate(slider(), [0.0], [0.0], 2.0, **grouped(torque=law, **TIGHT))
     w = np.sqrt(4.0 - 0.25)
     exact = 0.5 - 0.5 * np.exp(-1.0) * (np.cos(2 * w) + 0.5 / w * np.sin(2 * w))
     assert abs(a.q[-1, 0] - exact) < 1e-11
@@ -635,13 +652,16 @@ def test_what_needs_a_system_is_refused_as_torque():
 def test_what_has_no_components_says_so():
     system = rm.System(slider(), [Lag(name="lag")])
     with pytest.raises(rm.RemoraError, match=r"no continuous states of components \(lag\)"):
-        rm.simulate(system, [0.0], [0.0], 1.0, integrator="variational", step=0.01)
+        rm.simulate(system, [0.0], [0.0], 1.0, integrator=rm.Integrator("variational", step=0.01))
     robot = two_bodies()
     with pytest.raises(rm.RemoraError, match="model='reduced' has no components"):
         rm.simulate(
-            rm.System(robot, [Spring(a="a", b="b")]), rm.neutral(robot), np.zeros(7), 1.0,
-            model="reduced",
-        )  # fmt: skip
+            rm.System(robot, [Spring(a="a", b="b")]),
+            rm.neutral(robot),
+            np.zeros(7),
+            1.0,
+            physics=rm.Physics(model="reduced"),
+        )
 
 
 def test_large_robots_with_components(monkeypatch):
@@ -653,9 +673,13 @@ def test_large_robots_with_components(monkeypatch):
     system = rm.System(robot, [Spring(a=names[0], b=names[-1])])
     q, v = rm.random_state(robot, 2)
     v = 0.05 * v
-    whole = rm.simulate(system, q, v, 0.3, rtol=1e-11, limits="ignore")
+    whole = rm.simulate(
+        system, q, v, 0.3, integrator=rm.Integrator(rtol=1e-11), physics=rm.Physics(limits="ignore")
+    )
     monkeypatch.setattr(phase_dynamics, "_is_large", lambda model: True)
     monkeypatch.setattr(component_evaluation, "_is_large", lambda robot: True)
-    parts = rm.simulate(system, q, v, 0.3, rtol=1e-11, limits="ignore")
+    parts = rm.simulate(
+        system, q, v, 0.3, integrator=rm.Integrator(rtol=1e-11), physics=rm.Physics(limits="ignore")
+    )
     assert np.abs(rm.difference(robot, whole.q[-1], parts.q[-1])).max() < 1e-9
     assert np.abs(whole.work[-1] - parts.work[-1]).max() < 1e-9

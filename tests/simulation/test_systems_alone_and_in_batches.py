@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import remora as rm
+from plain_settings import grouped
 from sliders import slider
 
 
@@ -60,11 +61,15 @@ def test_a_run_of_a_batch_is_repeated_alone(delay, offset):
     system = rm.System(slider(), [loop, Drive()])
     options = {"step": 0.01, "sample": 1.0, "seed": 5}
     batch = rm.simulate_batch(
-        system, [0.0], [0.0], 10.0, runs=4, signals=list(system.signals), **options
+        system, [0.0], [0.0], 10.0, **grouped(True, runs=4, signals=list(system.signals), **options)
     )
     for k in (0, 3):
         run = rm.simulate(
-            system, [0.0], [0.0], 10.0, integrator="rk4", run=k, limits="ignore", **options
+            system,
+            [0.0],
+            [0.0],
+            10.0,
+            **grouped(integrator="rk4", run=k, limits="ignore", **options),
         )
         assert run.signals["drive.passed"][-1] >= 2.0
         at = [int(np.flatnonzero(run.t == t)[-1]) for t in batch.t]

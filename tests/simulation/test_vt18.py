@@ -15,6 +15,7 @@ from scipy.integrate import simpson, solve_ivp
 
 import remora as rm
 from peers import mujoco_model, pinocchio_model
+from plain_settings import grouped
 from remora.algebra import dual_quaternion as dq
 from remora.algebra import pose, quaternion, screw
 from remora.dynamics.maximal.newton_euler import system
@@ -64,9 +65,18 @@ class Case:
 
     def run(self, integrator="dop853", formulation="articulated", **options):
         return rm.simulate(
-            self.robot, *self.start, self.duration, torque=self.torque, limits="ignore",
-            integrator=integrator, formulation=formulation, **TIGHT, **options,
-        )  # fmt: skip
+            self.robot,
+            *self.start,
+            self.duration,
+            **grouped(
+                torque=self.torque,
+                limits="ignore",
+                integrator=integrator,
+                formulation=formulation,
+                **TIGHT,
+                **options,
+            ),
+        )
 
     def end(self):
         run = self.run()

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import remora as rm
+from plain_settings import grouped
 from sliders import slider
 
 MODULE = types.SimpleNamespace(force=1.0)
@@ -24,7 +25,7 @@ class Push(rm.Component):
         return rm.JointForce("slide", float(READ) * at.t[..., None])
 
 system = rm.System(slider(), [Push()])
-print(rm.simulate(system, [0.0], [0.0], 1.0, progress=False).q[-1, 0])
+print(rm.simulate(system, [0.0], [0.0], 1.0, record=rm.Record(progress=False)).q[-1, 0])
 """
 
 
@@ -67,11 +68,20 @@ def test_the_next_run_sees_the_new_value(where, how, monkeypatch):
         else:
             monkeypatch.setattr(MODULE, "force", force)
         if how == "batch":
-            made = rm.simulate_batch(system, [[0.0]], [[0.0]], 1.0, step=0.1, progress=False)
+            made = rm.simulate_batch(
+                system,
+                [[0.0]],
+                [[0.0]],
+                1.0,
+                integrator=rm.Integrator(step=0.1),
+                record=rm.Record(progress=False),
+            )
             ends.append(made.q[0, -1, 0])
         else:
             sample = {"sample": 0.3} if how == "run with samples" else {}
-            ends.append(rm.simulate(system, [0.0], [0.0], 1.0, progress=False, **sample).q[-1, 0])
+            ends.append(
+                rm.simulate(system, [0.0], [0.0], 1.0, **grouped(progress=False, **sample)).q[-1, 0]
+            )
     np.testing.assert_allclose(ends, [1 / 6, 4 / 6], rtol=1e-12)
 
 
@@ -83,7 +93,11 @@ def test_a_torque_of_a_batch_sees_the_new_value(monkeypatch):
     for force in (1.0, 4.0):
         monkeypatch.setenv("FORCE", str(force))
         options = {"step": 0.1, "torque": torque, "progress": False}
-        ends.append(rm.simulate_batch(slider(), [[0.0]], [[0.0]], 1.0, **options).q[0, -1, 0])
+        ends.append(
+            rm.simulate_batch(slider(), [[0.0]], [[0.0]], 1.0, **grouped(True, **options)).q[
+                0, -1, 0
+            ]
+        )
     np.testing.assert_allclose(ends, [0.5, 2.0], rtol=1e-12)
 
 
@@ -99,5 +113,5 @@ def test_a_formulation_sees_the_new_value(monkeypatch):
     for force in (1.0, 4.0):
         monkeypatch.setenv("FORCE", str(force))
         options = {"torque": [1.0], "formulation": "mine", "progress": False}
-        ends.append(rm.simulate(slider(), [0.0], [0.0], 1.0, **options).q[-1, 0])
+        ends.append(rm.simulate(slider(), [0.0], [0.0], 1.0, **grouped(**options)).q[-1, 0])
     np.testing.assert_allclose(ends, [0.5, 2.0], rtol=1e-12)

@@ -20,6 +20,12 @@ def run():
     wrenches = np.zeros((len(robot.bodies), 6))
     wrenches[-1, 0] = 1.0
     return rm.simulate(
-        robot, q, np.zeros(robot.nv), 4.0, prescribed=moves, wrenches=wrenches, sample=0.05,
-        rtol=1e-6, atol=1e-8, progress=False,
-    )  # fmt: skip
+        robot,
+        q,
+        np.zeros(robot.nv),
+        4.0,
+        prescribed=moves,
+        wrenches=wrenches,
+        record=rm.Record(0.05, progress=False),
+        integrator=rm.Integrator(rtol=1e-6, atol=1e-8),
+    )

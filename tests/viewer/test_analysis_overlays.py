@@ -143,7 +143,7 @@ def test_only_what_applies_is_offered():
 
 def test_a_run_page_has_them_too(robot):
     q = rm.neutral(robot)
-    run = rm.simulate(robot, q, np.zeros(robot.nv), 1.0, torque={"j0": 0.2}, sample=0.1)
+    run = rm.simulate(robot, q, np.zeros(robot.nv), 1.0, torque={"j0": 0.2}, record=0.1)
     with rm.view(run, port=0, open=False, scene="studio") as page:
         page.show("ellipsoid", "coupling")
         wait_until_prepared(page)

@@ -19,7 +19,14 @@ def batch():
     masses = {"body_2.mass": np.linspace(5.0, 15.0, 5)}
     far = rm.Event(lambda t, q, v: q[8] - 0.6, name="far")
     return rm.simulate_batch(
-        ROBOT, rm.neutral(ROBOT), v, 2.0, events=[far], step=0.1, sample=0.25, parameters=masses
+        ROBOT,
+        rm.neutral(ROBOT),
+        v,
+        2.0,
+        events=[far],
+        integrator=rm.Integrator(step=0.1),
+        record=0.25,
+        runs=rm.Runs(parameters=masses),
     )
 
 

@@ -199,7 +199,15 @@ def stopped():
     v = np.zeros((3, robot.nv))
     v[:, 6] = 0.1, 0.2, 0.4
     far = rm.Event(lambda t, q, v: q[8] - 0.3, name="far")
-    return rm.simulate_batch(robot, rm.neutral(robot), v, 1.0, events=[far], step=0.1, sample=0.25)
+    return rm.simulate_batch(
+        robot,
+        rm.neutral(robot),
+        v,
+        1.0,
+        events=[far],
+        integrator=rm.Integrator(step=0.1),
+        record=0.25,
+    )
 
 
 #: Motions are those of an integrator, and numbers are rounded before they are sent.

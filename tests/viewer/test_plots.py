@@ -29,13 +29,17 @@ def servicer_run():
     q = rm.neutral(robot)
     q[8:] = np.radians([0, 30, 0, -60, 0, 45, 0])
     return rm.simulate(
-        robot, q, np.zeros(robot.nv), sample=0.1, limits="ignore",
-        phases=[
+        robot,
+        q,
+        np.zeros(robot.nv),
+        [
             rm.Phase(1.0, torque={"shoulder_pitch": 60.0}, name="push off"),
             rm.Phase(1.0, wrenches={"bus": [1.0, 0, 0, 0, 0, 0.1]}, name="coast"),
         ],
+        record=0.1,
+        physics=rm.Physics(limits="ignore"),
         events=[rm.Event(lambda t, q, v: t - 0.5, "half a second", action="record")],
-    )  # fmt: skip
+    )
 
 
 def odd_robot(base="free"):
@@ -59,12 +63,12 @@ def odd_run():
     robot = odd_robot()
     q, v = rm.random_state(robot, 3)
     push = {"ball": rm.Pulse(0.2, 0.4, [1.0, 0, 0, 0, 0, 0]), "fork": [0, 0, 1.0, 0, 0, 0]}
-    return rm.simulate(robot, q, v, 1.0, torque={"$rail_x$": 3.9}, wrenches=push, sample=0.05)
+    return rm.simulate(robot, q, v, 1.0, torque={"$rail_x$": 3.9}, wrenches=push, record=0.05)
 
 
 def fixed_run():
     robot = rm.load("servicer", base="fixed", gravity=(0, 0, -9.81))
-    return rm.simulate(robot, np.zeros(7), np.full(7, 0.01), 0.2, sample=0.05)
+    return rm.simulate(robot, np.zeros(7), np.full(7, 0.01), 0.2, record=0.05)
 
 
 def one_sample():
@@ -164,7 +168,7 @@ def test_limits_are_drawn_where_they_are_near():
 def test_the_drift_is_what_conservation_tells():
     robot = rm.load("servicer")
     q, v = rm.random_state(robot, 5)
-    run = rm.simulate(robot, q, v, 1.0, sample=0.1)
+    run = rm.simulate(robot, q, v, 1.0, record=0.1)
     (panel,) = panels(run, "drift", choice(run))
     kept = run.conservation()
     drifts = kept.linear_momentum, kept.angular_momentum, kept.center_of_mass, kept.energy
@@ -178,10 +182,10 @@ def test_attitude_is_seen_from_the_start():
     robot = build.joint("base", "free", None, "top").build()
     q, _ = rm.random_state(robot, 1)
     spin = np.array([0, 0, 2.0, 0, 0, 0])
-    run = rm.simulate(robot, q, spin, 8.0, sample=0.1)
+    run = rm.simulate(robot, q, spin, 8.0, record=0.1)
     (panel,) = panels(run, "attitude", choice(run))
     assert np.allclose(panel.lines[2].values, np.degrees(2.0 * run.t), atol=1e-6)  # 2.5 turns
-    tumble = rm.simulate(robot, q, np.array([0, 2.0, 0, 0, 0, 0]), 2.0, sample=0.1)
+    tumble = rm.simulate(robot, q, np.array([0, 2.0, 0, 0, 0, 0]), 2.0, record=0.1)
     (panel,) = panels(tumble, "attitude", choice(tumble))
     assert "rotation vector" in panel.title
     whole = np.isfinite(panel.lines[1].values) & (tumble.t < 1.5)
@@ -227,7 +231,7 @@ def test_small_numbers_have_their_power_of_ten_in_the_unit():
     robot = rm.load("servicer")
     v = np.zeros(robot.nv)
     v[3:6] = 3e-7, -2e-7, 1e-7
-    figure = rm.simulate(robot, rm.neutral(robot), v, 1.0, sample=0.1).plot("v")
+    figure = rm.simulate(robot, rm.neutral(robot), v, 1.0, record=0.1).plot("v")
     figure.canvas.draw()
     ax = figure.axes[2]
     assert ax.get_title(loc="left") == "velocity of bus, body axes, 10⁻⁹ m/s"
@@ -249,7 +253,7 @@ def test_of_a_very_large_robot_the_joints_that_vary_most_are_shown():
         build.body(f"b{k}", mass=1, inertia=(1, 1, 1)).joint(f"j{k}", "revolute", "b0", f"b{k}")
     robot = build.build()
     speeds = np.arange(60.0)
-    run = rm.simulate(robot, np.zeros(60), speeds, 0.1, sample=0.05)
+    run = rm.simulate(robot, np.zeros(60), speeds, 0.1, record=0.05)
     (panel,) = panels(run, "q", choice(run))
     assert [line.label for line in panel.lines] == [f"j{k}" for k in range(61 - MOST_LINES, 61)]
     assert f"{MOST_LINES} of 60" in panel.note

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import remora as rm
+from plain_settings import grouped
 from remora.viewer import load_words
 from remora.viewer.figures.figures import figure_of
 from remora.viewer.report import drawing as drawings
@@ -62,10 +63,17 @@ def servicer_run(**options):
     q[8:] = np.radians([0, 30, 0, -60, 0, 45, 0])
     torque = {"shoulder_pitch": rm.Pulse(0.0, 1.0, 30.0)}
     return rm.simulate(
-        robot, q, np.zeros(robot.nv), sample=0.1, rtol=1e-11,
-        phases=[rm.Phase(1.0, torque=torque, name="swing"), rm.Phase(1.0, name="coast")],
-        events=[rm.Event(lambda t, q, v: t - 0.5, "half a second", action="record")], **options,
-    )  # fmt: skip
+        robot,
+        q,
+        np.zeros(robot.nv),
+        **grouped(
+            sample=0.1,
+            rtol=1e-11,
+            phases=[rm.Phase(1.0, torque=torque, name="swing"), rm.Phase(1.0, name="coast")],
+            events=[rm.Event(lambda t, q, v: t - 0.5, "half a second", action="record")],
+            **options,
+        ),
+    )
 
 
 @pytest.fixture(scope="module")
@@ -94,10 +102,13 @@ def hostile_run():
     build.frame("</figure><img src=x onerror=alert(1)>", "arm</svg></script>")
     robot = build.build()
     return rm.simulate(
-        robot, rm.neutral(robot), np.zeros(7), sample=0.05,
-        phases=[rm.Phase(0.2, torque={evil: lambda t, q, v: 1.0}, name=f"{evil}&amp;", locked=[])],
+        robot,
+        rm.neutral(robot),
+        np.zeros(7),
+        [rm.Phase(0.2, torque={evil: lambda t, q, v: 1.0}, name=f"{evil}&amp;", locked=[])],
+        record=0.05,
         events=[rm.Event(lambda t, q, v: t - 0.1, f"--> {evil}", action="record")],
-    )  # fmt: skip
+    )
 
 
 def test_the_page_is_whole_and_says_what_was_simulated(run, text):
@@ -213,7 +224,7 @@ def test_what_came_near_has_a_section_where_there_is_an_arm(text, no_pictures):
     assert "condition number of the Jacobian of tool" in text
     bus = rm.Builder("bus").body("bus", mass=5.0, inertia=(1, 1, 1)).joint("b", "free", None, "bus")
     alone = bus.build()
-    run = rm.simulate(alone, rm.neutral(alone), np.zeros(6), 0.1, sample=0.1)
+    run = rm.simulate(alone, rm.neutral(alone), np.zeros(6), 0.1, record=0.1)
     page = reports.html(run, animation=False)
     assert 'id="near"' not in page
     assert "Singularities" not in page

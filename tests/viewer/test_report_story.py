@@ -165,7 +165,14 @@ def test_the_share_of_a_range_counts_from_its_middle():
     q = rm.neutral(robot)
     q[8] = 1.0
     v = np.concatenate([[0.1, 0.2, 0.3], np.zeros(3), [-0.2]])
-    run = rm.simulate(robot, q, v, 0.1, sample=0.05, rtol=1e-3, progress=False)
+    run = rm.simulate(
+        robot,
+        q,
+        v,
+        0.1,
+        record=rm.Record(0.05, progress=False),
+        integrator=rm.Integrator(rtol=1e-3),
+    )
     hinge = next(peak for peak in joint_peaks(run) if peak.name == "hinge")
     assert hinge.travel.share == pytest.approx(0.5, abs=1e-9)
     assert hinge.travel.limit == "−28.6 to 85.9°"
@@ -181,7 +188,7 @@ def test_wheels_are_in_rpm():
     robot = rm.load("servicer_wheels")
     v = np.zeros(robot.nv)
     v[robot.joints["wheel_x"].v] = 10 * math.pi
-    run = rm.simulate(robot, rm.neutral(robot), v, 0.0, progress=False)
+    run = rm.simulate(robot, rm.neutral(robot), v, 0.0, record=rm.Record(progress=False))
     peak = next(peak for peak in joint_peaks(run) if peak.name == "wheel_x")
     assert peak.speed.text == "300 rpm"
     assert peak.travel.text == ""

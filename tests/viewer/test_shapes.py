@@ -250,7 +250,9 @@ def test_a_run_whose_meshes_are_left_out_says_how_to_show_them(tmp_path):
     pytest.importorskip("viser")
     (tmp_path / "corner.stl").write_text(STL)
     robot = with_mesh(tmp_path / "corner.stl")
-    rm.simulate(robot, rm.neutral(robot), np.zeros(robot.nv), 0.1, out=tmp_path / "run")
+    rm.simulate(
+        robot, rm.neutral(robot), np.zeros(robot.nv), 0.1, record=rm.Record(folder=tmp_path / "run")
+    )
     shown = tmp_path / "run.html"
     with pytest.warns(rm.ModelWarning, match=rf"meshes left out: 1, .* --mesh-root {tmp_path} to"):
         rm.save_html(rm.open_run(tmp_path / "run"), shown)

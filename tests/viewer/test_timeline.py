@@ -33,7 +33,7 @@ def spun():
     )
     phases = [rm.Phase(1.0, torque={"spin": 0.4}, name="<script>x</script>"), rm.Phase(1.0)]
     rest = rm.neutral(robot), np.zeros(robot.nv)
-    return rm.simulate(robot, *rest, phases=phases, sample=0.1, progress=False)
+    return rm.simulate(robot, *rest, duration=phases, record=rm.Record(0.1, progress=False))
 
 
 def test_phases_and_their_names_are_told_as_data(spun):

@@ -38,7 +38,7 @@ def test_springs_conserve_energy_and_momentum():
     robot = pair()
     system = rm.System(robot, [rm.Bushing("grapple", "fixture", 50.0, 0.0, 9.0, 0.0)])
     q, v = state(robot, 0.1, (0.02, 0.05, -0.03), (0.2, -0.1, 0.3), (0.3, -0.5, 0.8))
-    run = rm.simulate(system, q, v, 5.0, rtol=1e-12)
+    run = rm.simulate(system, q, v, 5.0, integrator=rm.Integrator(rtol=1e-12))
     total = run.energy + run.signals["bushing.energy"]
     assert np.abs(total - total[0]).max() < 1e-9 * total[0]
     kept = run.conservation()
@@ -56,7 +56,7 @@ def capture(**changes):
 def test_a_capture_begins_in_reach_and_holds_the_pose_of_that_moment():
     robot = pair()
     q, v = state(robot, 0.2, (-0.05, 0, 0), (0, 0, 0.01))
-    run = rm.simulate(rm.System(robot, [capture()]), q, v, 30.0, sample=0.5)
+    run = rm.simulate(rm.System(robot, [capture()]), q, v, 30.0, record=0.5)
     (event,) = run.events
     assert event.name == "compliant_capture.captured"
     gap = run.frame("fixture").position - run.frame("grapple").position
@@ -71,7 +71,7 @@ def test_a_capture_begins_in_reach_and_holds_the_pose_of_that_moment():
 def test_without_latch_the_springs_pull_the_frames_together():
     robot = pair()
     q, v = state(robot, 0.2, (-0.05, 0, 0))
-    run = rm.simulate(rm.System(robot, [capture(latch=False)]), q, v, 40.0, sample=0.5)
+    run = rm.simulate(rm.System(robot, [capture(latch=False)]), q, v, 40.0, record=0.5)
     gap = run.frame("fixture").position - run.frame("grapple").position
     assert np.linalg.norm(gap[-1]) < 1e-6
 
@@ -79,7 +79,7 @@ def test_without_latch_the_springs_pull_the_frames_together():
 def test_a_fixture_that_passes_too_fast_is_missed():
     robot = pair()
     q, v = state(robot, 0.2, (-0.5, 0, 0))
-    run = rm.simulate(rm.System(robot, [capture()]), q, v, 2.0, sample=0.5)
+    run = rm.simulate(rm.System(robot, [capture()]), q, v, 2.0, record=0.5)
     (event,) = run.events
     assert event.name == "compliant_capture.missed"
     assert event.t == pytest.approx(0.25 / 0.5, rel=1e-12)
@@ -89,7 +89,7 @@ def test_a_fixture_that_passes_too_fast_is_missed():
 def test_a_release_lets_go_once():
     robot = pair()
     q, v = state(robot, 0.1, (-0.05, 0, 0))
-    run = rm.simulate(rm.System(robot, [capture(release_time=3.0)]), q, v, 6.0, sample=0.1)
+    run = rm.simulate(rm.System(robot, [capture(release_time=3.0)]), q, v, 6.0, record=0.1)
     assert [e.name.partition(".")[2] for e in run.events] == ["captured", "released"]
     after = run.t > 3.0
     assert np.all(run.signals["compliant_capture.force"][after] == 0.0)
@@ -100,13 +100,15 @@ def test_captures_of_a_batch_happen_at_their_own_times():
     system = rm.System(robot, [capture()])
     starts = [state(robot, 0.2, (-s, 0, 0)) for s in (0.05, 0.08, 0.5)]
     q, v = (np.array([s[i] for s in starts]) for i in range(2))
-    batch = rm.simulate_batch(system, q, v, 4.0, integrator="dopri5", sample=1.0, rtol=1e-9)
+    batch = rm.simulate_batch(
+        system, q, v, 4.0, integrator=rm.Integrator("dopri5", rtol=1e-9), record=1.0
+    )
     captured = batch.events.of("compliant_capture.captured")[:, 0]
     missed = batch.events.of("compliant_capture.missed")[:, 0]
     assert np.isfinite(captured).tolist() == [True, True, False]
     assert np.isfinite(missed).tolist() == [False, False, True]
     for k in range(3):
-        run = rm.simulate(system, q[k], v[k], 4.0, sample=1.0)
+        run = rm.simulate(system, q[k], v[k], 4.0, record=1.0)
         assert np.abs(batch.q[k, -1] - run.q[-1]).max() < 1e-7
 
 
@@ -131,15 +133,19 @@ def test_compliant_captures_converge_to_the_rigid_one():
     robot = rm.add_constraint(pair(), "grasp", "fixed", "grapple", "fixture", active=False)
     q, v = state(robot, 0.03, (-0.05, 0.01, 0), (0.02, 0.1, -0.05))
     phases = [rm.Phase(0.0), rm.Phase(2.0, activate="grasp", latch=True)]
-    rigid = rm.simulate(robot, q, v, phases=phases, rtol=1e-12)
+    rigid = rm.simulate(robot, q, v, phases, integrator=rm.Integrator(rtol=1e-12))
     stiffness = np.array([1e2, 1e3, 1e4, 1e5])
     damping = 1.4 * np.sqrt(4.0 * stiffness)  # 0.7 of critical, reduced mass 4 kg
     numbers = {"stiffness": stiffness, "damping": damping}
     numbers |= {"rotational_stiffness": 0.1 * stiffness, "rotational_damping": 0.1 * damping}
     batch = rm.simulate_batch(
-        rm.System(robot, [capture()]), q, v, 2.0, integrator="dopri5", rtol=1e-11, atol=1e-14,
-        parameters={f"compliant_capture.{name}": x for name, x in numbers.items()},
-    )  # fmt: skip
+        rm.System(robot, [capture()]),
+        q,
+        v,
+        2.0,
+        integrator=rm.Integrator("dopri5", rtol=1e-11, atol=1e-14),
+        runs=rm.Runs(parameters={f"compliant_capture.{name}": x for name, x in numbers.items()}),
+    )
     off = np.abs(batch.v[:, -1] - rigid.v[-1]).max(axis=1)
     assert np.all(off[1:] < 0.11 * off[:-1])
     # once the impact has decayed, the springs yield to the centrifugal load as 1/stiffness

@@ -31,7 +31,7 @@ def test_tension_is_that_of_a_spring_and_a_damper():
 def test_two_masses_oscillate_about_the_free_length():
     robot = two_bodies()
     system = rm.System(robot, [rm.Spring("a", "b", 10.0, 0.5)])
-    run = rm.simulate(system, *state(robot), 3.0, rtol=1e-12)
+    run = rm.simulate(system, *state(robot), 3.0, integrator=rm.Integrator(rtol=1e-12))
     w = np.sqrt(10.0 / (2.0 * 3.0 / 5.0))
     assert np.abs(run.q[:, 8] - (0.5 + 0.2 * np.cos(w * run.t))).max() < 1e-10
     assert run.conservation().linear_momentum.relative < 1e-13
@@ -41,7 +41,7 @@ def test_two_masses_oscillate_about_the_free_length():
 def test_damping_dissipates_what_the_relative_speed_takes():
     robot = two_bodies()
     system = rm.System(robot, [rm.Spring("a", "b", 10.0, 0.5, damping=1.5)])
-    run = rm.simulate(system, *state(robot), 40.0, rtol=1e-10)
+    run = rm.simulate(system, *state(robot), 40.0, integrator=rm.Integrator(rtol=1e-10))
     assert abs(run.q[-1, 8] - 0.5) < 1e-6
     assert run.conservation().linear_momentum.relative < 1e-12
 
@@ -59,7 +59,11 @@ def test_stiffness_differs_from_run_to_run_in_a_batch():
     system = rm.System(robot, [rm.Spring("a", "b", 10.0, 0.5)])
     k = np.array([5.0, 10.0, 20.0])
     batch = rm.simulate_batch(
-        system, *state(robot), 1.0, step=1e-3, parameters={"spring.stiffness": k}
+        system,
+        *state(robot),
+        1.0,
+        integrator=rm.Integrator(step=1e-3),
+        runs=rm.Runs(parameters={"spring.stiffness": k}),
     )
     exact = 0.5 + 0.2 * np.cos(np.sqrt(k / 1.2))
     assert np.abs(batch.q[:, -1, 8] - exact).max() < 1e-10

@@ -23,7 +23,7 @@ def test_a_ball_bounces_as_a_half_period_of_the_spring():
 
 def test_damping_takes_energy_and_never_pulls():
     wall = rm.Wall("ball", (1.0, 0, 0), (-1.0, 0, 0), stiffness=50.0, damping=10.0)
-    run = rm.simulate(rm.System(BALL, [wall]), [0.9], [0.5], 4.0, sample=0.01)
+    run = rm.simulate(rm.System(BALL, [wall]), [0.9], [0.5], 4.0, record=0.01)
     assert -0.4 < run.v[-1, 0] < -0.05
     assert run.signals["wall.force"][:, 0].max() <= 0.0
     assert run.signals["wall.force"][:, 0].min() < -1.0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import warnings
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +20,7 @@ from remora.errors import RemoraError, SimulationError, SimulationWarning, Unkno
 from remora.simulation.batch.batch import simulate_batch
 from remora.simulation.batch.result import OUTCOMES
 from remora.simulation.engine.simulate import simulate
+from remora.simulation.inputs.run_settings import Record, Runs, Target
 from remora.simulation.recording.recording import Recording
 
 #: Memory that the samples of a block may take, bytes.
@@ -66,7 +68,7 @@ def block_size(study: Study, wanted: int | None = None, workers: int = 1) -> int
     share = max(SHORTEST, study.runs // (SHARE * workers)) if workers > 1 else study.runs
     robot, signals = study.system.robot, study.system.signals
     each = robot.nq + robot.nv + sum(math.prod(signals[name][0]) for name in _needed(study))
-    each *= 8 * len(study.options["sample"]) * 4  # samples, their masks, and what is made of them
+    each *= 8 * len(study.times) * 4  # samples, their masks, and what is made of them
     size = 2 ** int(math.log2(max(SMALLEST, min(LARGEST, MEMORY // max(each, 1), share))))
     return max(1, min(size, study.runs))
 
@@ -121,7 +123,7 @@ def run_block(study: Study, start: int, stop: int, threads: int = 1, target: str
     q, v, parameters = inputs.q, inputs.v, inputs.parameters
     if where == "cuda":
         cupy: Any = cuda_kernel.cupy_with_device()
-        dtype = study.options["dtype"]
+        dtype = study.dtype
         q, v = cupy.asarray(q, dtype), cupy.asarray(v, dtype)
         parameters = {name: cupy.asarray(x, dtype) for name, x in parameters.items()}
         device = cupy.cuda.runtime.getDeviceProperties(cupy.cuda.Device().id)
@@ -129,9 +131,13 @@ def run_block(study: Study, start: int, stop: int, threads: int = 1, target: str
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", ".*joint .* starts at", SimulationWarning)  # `campaign`
         batch = simulate_batch(
-            study.system, q, v, phases=study.scenario.phases, parameters=parameters or None,
-            signals=_needed(study), seed=study.seed, run=np.arange(start, stop), failures="keep",
-            progress=False, threads=threads, target=where, max_events=0, **study.options,
+            study.system, q, v, study.scenario.phases, integrator=study.integrator,
+            physics=study.physics,
+            record=Record(
+                study.times, progress=False, signals=_needed(study), max_events=0, failures="keep"
+            ),
+            runs=Runs(parameters=parameters or None, seed=study.seed, index=np.arange(start, stop)),
+            target=Target(where, study.dtype, threads),
         )  # fmt: skip
     if batch.status != "complete":
         raise KeyboardInterrupt
@@ -167,17 +173,13 @@ def replay(study: Study, run: int, sample: float | None = None) -> Recording:
     """
     _, inputs = study.inputs(run, run + 1)
     system, q, v = targets.single(study.system, inputs)
-    options = {k: x for k, x in study.scenario.options.items() if k not in ("seed", "run")}
-    options |= {"step": study.options["step"], "integrator": study.options["integrator"]}
-    options |= {"limits": study.options.get("limits", "ignore")}
-    options["sample"] = study.options["sample"]
-    options["step_to_samples"] = True
-    if sample is not None:
-        options |= {"sample": sample, "step_to_samples": False}
+    steps = replace(study.integrator, step_to_samples=sample is None)
+    times = study.times if sample is None else sample
     try:
         return simulate(
-            system, q, v, phases=study.scenario.phases, seed=study.seed, run=run,
-            note=f"run {run} of study {study.name!r}", progress=False, **options,
+            system, q, v, study.scenario.phases, integrator=steps, physics=study.physics,
+            record=Record(times, note=f"run {run} of study {study.name!r}", progress=False),
+            seed=(study.seed, run),
         )  # fmt: skip
     except SimulationError as error:
         raise SimulationError(f"run {run}: {error}", error.time, error.recording) from None

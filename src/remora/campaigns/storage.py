@@ -90,7 +90,7 @@ class CampaignFolder:
             "runs": study.runs,
             "seed": study.seed,
             "block": block,
-            "times": study.options["sample"].tolist(),
+            "times": study.times.tolist(),
             "identity": study.identity(),
             "columns": {
                 "dispersions": list(study.targets),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import importlib
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,10 +28,10 @@ from remora.errors import Fault, InvalidValue, ModelError, RemoraError, UnknownN
 from remora.identity.digest import digest
 from remora.model.building.validate import Checker
 from remora.model.formats.yaml.yaml_tree import YamlNode, read_tree
-from remora.simulation.batch.batch import INTEGRATORS
 from remora.simulation.batch.batch_loads import BatchLoads
 from remora.simulation.inputs.phases import known_events
 from remora.simulation.inputs.robot_loads import LOADS
+from remora.simulation.inputs.run_settings import Integrator, Physics
 from remora.simulation.scenario import scenario_errors as faults
 from remora.simulation.scenario.scenario import Scenario, load_scenario
 
@@ -61,7 +61,10 @@ class Study:
         outputs: numbers computed of each run, by name.
         bands: numbers over time, by name.
         success: success criteria, by name.
-        options: arguments of `rm.simulate_batch`, by name.
+        integrator: settings of the steps.
+        physics: settings of the equations of motion.
+        times: of the samples, s, `(n,)`.
+        dtype: `float64` or `float32`.
     """
 
     name: str
@@ -77,7 +80,10 @@ class Study:
     outputs: dict[str, Output]
     bands: dict[str, Quantity]
     success: dict[str, Criterion]
-    options: dict[str, Any] = field(default_factory=dict[str, Any])
+    integrator: Integrator
+    physics: Physics
+    times: Array
+    dtype: str = "float64"
 
     def inputs(self, start: int, stop: int) -> tuple[dict[str, Array], places.RunInputs]:
         """Return the dispersed numbers of runs by name, `(n,)`, and the inputs they make."""
@@ -108,7 +114,7 @@ class Study:
             "outputs": {n: o.quantity.told.model_dump() for n, o in self.outputs.items()},
             "bands": {n: b.told.model_dump() for n, b in self.bands.items()},
             "success": {n: c.told.model_dump() for n, c in self.success.items()},
-            "options": self.options,
+            "options": (self.integrator, self.physics, self.times, self.dtype),
         }
         return {name: digest(part) for name, part in parts.items()}
 
@@ -228,11 +234,13 @@ def _checked(
         success[name] = Criterion(name, own)
     _refuse_names(told, refuse)
     _refuse_phases(scenario, refuse)
-    options = _options(told, scenario, outputs, refuse)
+    steps, times = _steps(told, scenario, refuse), _times(told, scenario, outputs)
+    limits = "stop" if scenario.physics.limits == "stop" else "ignore"
     draws = Dispersions(tuple(items), told.sampling, told.seed, told.runs, groups)
     return Study(
         told.name or file.stem, told.description, file, file.read_text(encoding="utf-8"), scenario,
-        system, told.runs, told.seed, draws, targets, outputs, bands, success, options,
+        system, told.runs, told.seed, draws, targets, outputs, bands, success, steps,
+        replace(scenario.physics, limits=limits), times, told.dtype,
     )  # fmt: skip
 
 
@@ -349,34 +357,20 @@ def _known_event(event: str | None, known: list[str]) -> None:
         raise UnknownName("event", event, known)
 
 
-def _options(
-    told: StudyFile, scenario: Scenario, outputs: dict[str, Output], refuse: Any
-) -> dict[str, Any]:
-    """Return the arguments of `rm.simulate_batch`, checked."""
-    own = scenario.options
-    integrator = own["integrator"] or "dop853"
-    if integrator not in INTEGRATORS:
-        refuse(("scenario",), f"its integrator {integrator!r} is not for batches, which take "
-               + ", ".join(INTEGRATORS))  # fmt: skip
-    step = told.step if told.step is not None else own["step"]
-    if integrator == "rk4" and step is None:
+def _steps(told: StudyFile, scenario: Scenario, refuse: Any) -> Integrator:
+    """Return the settings of the steps, checked."""
+    own = scenario.integrator
+    steps = replace(own, method=own.method or "dop853", step=told.step or own.step)
+    if steps.method == "rk4" and steps.step is None:
         refuse(("step",), "rk4 needs a step")
-    sample = told.sample if told.sample is not None else own["sample"]
+    return steps
+
+
+def _times(told: StudyFile, scenario: Scenario, outputs: dict[str, Output]) -> Array:
+    """Return the times of the samples, s."""
+    sample = told.sample if told.sample is not None else scenario.sample
     times = {0.0, scenario.duration, *(o.at for o in outputs.values() if o.at is not None)}
     if sample is not None:
         count = int(scenario.duration / sample * (1.0 + 1e-12))
         times |= {sample * k for k in range(count + 1)}
-    return {
-        "integrator": integrator,
-        "rtol": own["rtol"],
-        "atol": own["atol"],
-        "step": step,
-        "max_step": own["max_step"],
-        "sample": np.array(sorted(times)),
-        "limits": "stop" if own["limits"] == "stop" else "ignore",
-        "stops": own["stops"],
-        "saturate": own["saturate"],
-        "slip_speed": own["slip_speed"],
-        "formulation": own["formulation"],
-        "dtype": told.dtype,
-    }
+    return np.array(sorted(times))

@@ -25,23 +25,25 @@ from remora.dynamics.assembly.joined_robot import joined_robot, mounted_on
 from remora.dynamics.assembly.placed_parts import Part
 from remora.dynamics.assembly.sensor_reading import PointReading, SensorReading
 from remora.dynamics.kernels.compiled import CompiledRobot
-from remora.errors import InvalidValue, RemoraError, SimulationError, UnknownName
+from remora.errors import InvalidValue, RemoraError, SimulationError
 from remora.model.arguments import count, number, positive
 from remora.model.numbers import finite
 from remora.model.robot import Robot
 from remora.simulation.docking_run import Ticks, simulate_modules
 from remora.simulation.engine.simulate import simulate
 from remora.simulation.inputs.loads import ZeroOrderHold
-from remora.simulation.integrators.table import INTEGRATORS
+from remora.simulation.inputs.run_settings import (
+    Integrator,
+    Physics,
+    integrator_of,
+    physics_of,
+)
 from remora.simulation.module_changes import Change
 from remora.simulation.recording.quantities import signal_columns
 from remora.simulation.recording.recording import Recording
 
 #: Forces of a run: (t, q, v) -> tau.
 Torque = Callable[[float, Array, Array], ArrayLike]
-#: Further arguments of `rm.simulate` that these runs take.
-SETTINGS = ("atol", "limits", "max_step", "max_steps", "note", "rtol", "saturate",
-            "slip_speed", "stops")  # fmt: skip
 #: A sample is at a tick, not before it, if it is nearer than this part of the period.
 SAME_TICK = 1e-6
 
@@ -57,8 +59,9 @@ def simulate_assembly(
     changes: Sequence[Change] = (),
     *,
     start: float = 0.0,
-    integrator: str = "rk4",
-    **settings: Any,
+    integrator: Integrator | str = "rk4",
+    physics: Physics | None = None,
+    note: str = "",
 ) -> Recording:
     """Simulate an assembly with black boxes, or a modular robot whose modules dock and undock.
 
@@ -83,9 +86,9 @@ def simulate_assembly(
         changes: of a modular robot: `rm.Attach`, `rm.Detach` and `rm.Swap`, made at ticks; those of
             one tick in the order given.
         start: initial time, s.
-        integrator: see `rm.simulate`.
-        **settings: further arguments of `rm.simulate`: `rtol`, `atol`, `max_step`, `max_steps`,
-            `limits`, `stops`, `saturate`, `slip_speed`, `note`.
+        integrator: see `rm.simulate`; the step size of fixed steps follows from `rate` and `steps`.
+        physics: see `rm.simulate`.
+        note: text stored with the recording, see `Record`.
 
     Raises:
         InvalidValue: if the duration is no multiple of the period.
@@ -97,14 +100,18 @@ def simulate_assembly(
         raise RemoraError(f"rm.simulate_assembly takes an Assembly or a ModularRobot, not {what}")
     times = _times(duration, rate, start)
     steps = count("steps", steps)
-    for name in settings:
-        if name not in SETTINGS:
-            raise UnknownName("setting of rm.simulate_assembly", name, SETTINGS)
-    if not isinstance(integrator, str) or integrator not in INTEGRATORS:  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise UnknownName("integrator", integrator, INTEGRATORS)
-    fixed = INTEGRATORS[integrator].error_order == 0
-    settings |= {"integrator": integrator, "step": 1.0 / (rate * steps) if fixed else None}
-    ticks = Ticks(times, 1.0 / rate, settings)
+    made, physics = integrator_of(integrator), physics_of(physics)
+    if made.step is not None or made.step_to_samples or made.breaks:
+        raise RemoraError(
+            "steps of an assembly's run follow from its rate and steps: pass no step, breaks or "
+            "step_to_samples in the Integrator"
+        )
+    fixed = made.method in (None, "rk4") or made.row.error_order == 0
+    made = replace(
+        made, step=1.0 / (rate * steps) if fixed else None, method=made.method or "rk4",
+        step_to_samples=True,
+    )  # fmt: skip
+    ticks = Ticks(times, 1.0 / rate, made, physics, note)
     q, v = finite("q", q, assembly.nq), finite("v", v, assembly.nv)
     if q.ndim != 1 or v.ndim != 1:
         raise InvalidValue("one state at a time: q (nq,) and v (nv,)")
@@ -259,7 +266,7 @@ def _with_carriers(
 
     robot = joined_robot(assembly.parts, assembly.gravity, "assembly", boxes=True)
     moving, more = ticks.composed(robot, accelerations)
-    run = _simulated(moving, q, v, exchanges, ticks, **ticks.arguments(sampled), **more)
+    run = _simulated(moving, q, v, exchanges, ticks, **{**ticks.arguments(sampled), **more})
     return replace(run, robot=robot)
 
 

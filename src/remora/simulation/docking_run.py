@@ -6,7 +6,7 @@ of modules, at any docks; the bases of docked modules follow their carriers exac
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,6 +21,7 @@ from remora.model.combine import combine
 from remora.model.robot import Robot
 from remora.simulation.engine.simulation import Simulation
 from remora.simulation.inputs.loads import ZeroOrderHold, described
+from remora.simulation.inputs.run_settings import Integrator, Physics, Record
 from remora.simulation.integrators.table import INTEGRATORS
 from remora.simulation.module_changes import Attach, Change, Detach, Docking, Swap
 from remora.simulation.recording.recorded_event import RecordedEvent
@@ -37,12 +38,16 @@ class Ticks:
     Attributes:
         times: of all ticks and of the end, `(n,)`, s.
         period: between them, s.
-        settings: other arguments of `rm.simulate`.
+        integrator: settings of the steps.
+        physics: settings of the equations of motion.
+        note: text stored with the recording.
     """
 
     times: Array
     period: float
-    settings: Mapping[str, Any]
+    integrator: Integrator
+    physics: Physics
+    note: str
 
     def arguments(
         self, torque: Callable[[float, Array, Array], ArrayLike] | None, first: int = 0
@@ -55,8 +60,9 @@ class Ticks:
         """
         start, end = float(self.times[first]), float(self.times[-1])
         return {
-            **self.settings, "start": start, "duration": end - start,
-            "sample": self.times[first:], "step_to_samples": True,
+            "integrator": self.integrator, "physics": self.physics,
+            "start": start, "duration": end - start,
+            "record": Record(self.times[first:], note=self.note),
             "torque": None if torque is None else ZeroOrderHold(torque, self.period),
         }  # fmt: skip
 
@@ -70,14 +76,15 @@ class Ticks:
         Raises:
             InvalidValue: for a method that needs more of its equations than accelerations.
         """
-        name = self.settings["integrator"]
-        if INTEGRATORS[name].tableau.hosted:
+        name = self.integrator.method
+        if self.integrator.row.tableau.hosted:
             able = [n for n, row in INTEGRATORS.items() if not row.tableau.hosted]
             raise InvalidValue(
                 f"integrator={name!r} is not for modules that dock, or that black boxes carry: "
                 f"use {', '.join(able)}"
             )
-        return composed_robot(robot, accelerations), {"formulation": "articulated"}
+        physics = replace(self.physics, formulation="articulated")
+        return composed_robot(robot, accelerations), {"physics": physics}
 
 
 def simulate_modules(
@@ -159,7 +166,7 @@ class _DockingRun:
         due: list[Change] = []
         network, times = self._network, self._ticks.times
         given = self._ticks.arguments(None if self._torque is None else self._force, self._k)
-        sim = Simulation(self._robot, network.q, network.v, **given, **self._more)
+        sim = Simulation(self._robot, network.q, network.v, **{**given, **self._more})
         watched = any(callable(change.when) for change in self.waiting)
         try:
             while self._k < last and not due:

@@ -6,7 +6,7 @@ import math
 import warnings
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from remora.dynamics.kernels.compiled import TARGETS
 from remora.dynamics.kernels.parameters import parameter
 from remora.dynamics.kernels.size_policy import LARGEST_STRAIGHT_LINE, fits_straight_line
 from remora.errors import InvalidValue, RemoraError, UnknownName
-from remora.model.arguments import by_name, flag, number, whole
+from remora.model.arguments import by_name, number
 from remora.model.robot import Robot
 from remora.model.takes_robot import check_robot
 from remora.simulation.batch.batch_faults import note_faults, note_lockstep_faults
@@ -44,17 +44,32 @@ from remora.simulation.engine.phase_dynamics import RunSettings, effort_limits
 from remora.simulation.engine.progress import batch_bar
 from remora.simulation.engine.reduced_phase_dynamics import with_model
 from remora.simulation.engine.rounding import check_rounding
-from remora.simulation.engine.simulate import LIMITS, model_of, sample_times
+from remora.simulation.engine.simulate import model_of, sample_times
 from remora.simulation.engine.stiffness import warn_of_unstable_steps
-from remora.simulation.inputs.arguments import seconds
-from remora.simulation.inputs.arguments import times as times_of
 from remora.simulation.inputs.events import Action, Event, joint_limits, listed_events
 from remora.simulation.inputs.loads import LoadLike, Sum, is_mapping
 from remora.simulation.inputs.move_starts import with_started_moves
-from remora.simulation.inputs.phases import Phase, known_events, traced_motions
+from remora.simulation.inputs.phases import (
+    Phase,
+    is_phases,
+    known_events,
+    phases_of,
+    traced_motions,
+)
 from remora.simulation.inputs.robot_loads import LOADS, load_shape
+from remora.simulation.inputs.run_settings import (
+    Integrator,
+    Physics,
+    Record,
+    Runs,
+    Target,
+    integrator_of,
+    physics_of,
+    record_of,
+    runs_of,
+    target_of,
+)
 from remora.simulation.inputs.start_limits import warn_of_starts_beyond_limits
-from remora.simulation.integrators import table as integrators
 from remora.simulation.integrators import tableaus
 from remora.simulation.program.event_conditions import conditions
 from remora.simulation.program.event_search import INTERRUPTED, NEXT, RUNNING
@@ -67,11 +82,10 @@ from remora.simulation.program.run_equations import (
 )
 from remora.simulation.program.run_program import StepControl
 
-FAILURES = ("raise", "keep")
 #: Target of batches whose runs are made one after the other, with what cannot be compiled.
 PYTHON = "python"
-#: Integrators of batches, by name.
-INTEGRATORS = {name: row.tableau for name, row in integrators.INTEGRATORS.items()}
+#: Initial step of adaptive methods, s.
+FIRST_STEP = 1e-3
 #: Invalid robot parameters that an error message lists.
 MOST_FAULTS = 5
 #: Maximum number of steps of a run.
@@ -86,43 +100,19 @@ def simulate_batch(
     system: System | Robot,
     q: ArrayLike,
     v: ArrayLike,
-    duration: float | None = None,
+    duration: float | Phase | Sequence[Phase] | None = None,
     *,
-    step: float | None = None,
-    integrator: str = "rk4",
-    rtol: float = 1e-10,
-    atol: float = 1e-12,
-    max_step: float = math.inf,
-    max_steps: int = 1_000_000,
     torque: LoadLike = None,
-    base_wrench: LoadLike = None,
     wrenches: LoadLike = None,
     prescribed: Mapping[str, Any] | None = None,
     locked: str | Sequence[str] = (),
     events: Sequence[Event] = (),
-    phases: Sequence[Phase] | None = None,
-    inputs: Mapping[str, ArrayLike] | None = None,
-    parameters: Mapping[str, ArrayLike] | None = None,
-    initial: Mapping[str, ArrayLike] | None = None,
-    signals: Sequence[str] | None = None,
-    sample: float | ArrayLike | None = None,
-    breaks: Sequence[float] = (),
-    limits: Literal["record", "stop", "ignore"] = "ignore",
-    stops: float | tuple[float, float] | None = None,
-    saturate: bool = False,
-    slip_speed: float = 1e-3,
-    formulation: str | None = None,
-    model: Literal["full", "reduced"] = "full",
+    integrator: Integrator | str | None = None,
+    physics: Physics | None = None,
+    record: Record | float | ArrayLike | None = None,
     start: float = 0.0,
-    runs: int | None = None,
-    seed: int = 0,
-    run: ArrayLike | None = None,
-    max_events: int = 100,
-    dtype: str = "float64",
-    target: str = "cpu",
-    threads: int = 0,
-    failures: str = "raise",
-    progress: Any = None,
+    runs: Runs | int | None = None,
+    target: Target | str = "cpu",
 ) -> Batch:
     """Simulate many runs of a robot or a system, entirely in machine code.
 
@@ -137,59 +127,29 @@ def simulate_batch(
             springs are included.
         q: initial configurations, `(..., nq)`.
         v: initial velocities, `(..., nv)`.
-        duration: s; not with `phases`.
-        step: maximum step size of `rk4`, s: steps are shortened to end at every sample, tick and
-            break. For adaptive integrators the initial step size; 1 ms by default.
-        integrator: `rk4` with fixed steps; `dopri5` or `dop853`: each run controls its own steps;
-            `radau` or `variational`, see `simulate`.
-        rtol: relative error tolerance of adaptive steps.
-        atol: absolute error tolerance of adaptive steps.
-        max_step: maximum size of adaptive steps, s.
-        max_steps: maximum number of adaptive steps of a run.
+        duration: s; or one or several phases (`Phase`) in sequence, each with its own duration,
+            loads, held joints and events. An event with the action `next` ends a phase early, in
+            each run at its own time.
         torque: generalized forces of the drives: numbers `(nv,)`, or `(..., nv)` for each run; a
             function (t, q, v, and `inputs` by name) -> `(nv,)`; a `Profile` or `Pulse`; a
             controller; a `Sum` of these; or a dictionary of these by joint.
-        base_wrench: [f, τ] on body 0 in its frame about its origin, `(6,)`, in the same forms.
         wrenches: external, [f, τ] on each body in its own frame about its origin: numbers
             `(nb, 6)`, or `(..., nb, 6)` for each run; a function -> `(nb, 6)`; or by body.
         prescribed: motions by joint: a `Motion`, or a function of time.
         locked: joints that are held at their position.
         events: conditions watched in all phases, besides the events of components.
-        phases: consecutive phases, each with its own loads, held joints and events; an event with
-            the action `next` ends a phase early, in each run at its own time.
-        inputs: arrays that differ from run to run, by the names of the functions' arguments; batch
-            shape first. They are rounded to `dtype`.
-        parameters: parameters that differ from run to run: of the robot, `"mass"`, `"arm.mass"`,
-            `"elbow.damping"`, ..., see `rm.compile`; of components, `"attitude.kp"`.
-        initial: initial states of components that differ from the declared ones, by name.
-        signals: names of the signals and states of components to record; None: all.
-        sample: seconds between samples, or the times of all samples `(n,)`; None: start and end.
-        breaks: times at which loads are not smooth: steps end there, s.
-        limits: if a joint violates its position or speed limits, `record` an event, `stop` the
-            run, or `ignore` it. Runs that watch limits have steps of their own.
-        stops: elastic stops at the joint limits, see `simulate`.
-        saturate: whether drives are limited to the joints' effort limits.
-        slip_speed: regularization speed of dry friction, see `friction_forces`.
-        formulation: forward-dynamics formulation, see `simulate`.
-        model: `full`, or `reduced` for a free-floating robot, see `simulate`; each run has its own
-            momentum.
+        integrator: how steps are made: the name of a method, or an `Integrator` with tolerances and
+            step sizes. `rk4` with fixed steps is the default and needs a step size; with `dopri5`
+            and `dop853` each run controls its own steps.
+        physics: treatment of joint limits, stops and effort limits, and the form of the equations
+            of motion: a `Physics`. By default joint limits are ignored: runs that watch them have
+            steps of their own.
+        record: seconds between samples, or the times of all samples `(n,)`; or a `Record`. Default:
+            start and end.
         start: initial time, s.
-        runs: number of runs, where no array has a batch shape.
-        seed: of the noise of components.
-        run: index of each run for its noise; by default 0, 1, 2, ...
-        max_events: number of events that are stored for each run and phase; when each of them first
-            occurred is known in any case.
-        dtype: `float64` or `float32`, for states and equations; times, and what your functions
-            compute from them, are `float64` in both.
-        target: "cpu", or "cuda" for arrays in GPU memory; "python" makes the runs one after the
-            other as `simulate` does, also with functions, components and conditions that cannot be
-            compiled. Steps of `radau` and `variational` are always made so.
-        threads: CPU threads; 0: one per core.
-        failures: for a run that does not stay finite: `raise` a SimulationError that holds the
-            batch, or `keep` it with `ok` False. For a run with physically impossible robot
-            parameters (a mass that is not positive, a placement that is not a unit dual
-            quaternion): `raise`, or `keep` it with `ok` False and NaN for its states.
-        progress: True for a progress bar, False for none; None: a bar on a terminal.
+        runs: number of runs, where no array has a batch shape; or `Runs`: parameters, inputs and
+            initial states that differ from run to run, and the seed of the noise.
+        target: `cpu`, `cuda` or `python`; or a `Target` with the precision and the threads.
 
     Raises:
         SimulationError: if a run does not stay finite.
@@ -199,90 +159,92 @@ def simulate_batch(
         check_robot("simulate_batch", system, q, v)
         system = System(system)
     robot = system.robot
-    for name, value, known in (
-        ("target", target, (*TARGETS, PYTHON)), ("failures", failures, FAILURES),
-        ("dtype", dtype, DTYPES),
-        ("integrator of a batch", integrator, INTEGRATORS), ("treatment of limits", limits, LIMITS),
-    ):  # fmt: skip
+    steps, physics, record = integrator_of(integrator), physics_of(physics), record_of(record)
+    runs, on = runs_of(runs), target_of(target)
+    target, dtype = on.processor, on.dtype
+    for name, value, known in (("target", target, (*TARGETS, PYTHON)), ("dtype", dtype, DTYPES)):
         if not isinstance(value, str) or value not in known:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UnknownName(name, value, known)
-    in_turn = target == PYTHON or INTEGRATORS[integrator].hosted
+    if record.folder is not None:
+        raise RemoraError("a batch is saved when it is complete: batch.save('folder')")
+    steps = steps.by("rk4")
+    method = steps.method
+    assert method is not None
+    in_turn = target == PYTHON or steps.row.tableau.hosted
     if in_turn:
-        _refuse_in_turn(integrator, target, dtype, inputs, initial)
+        _refuse_in_turn(steps, on, runs)
     else:
         _refuse_untraceable(system)
-    control = _control(integrator, step, rtol, atol, max_step, max_steps)
-    start, breaks = number("start", start, "0.0, in s"), times_of("breaks", breaks)
+    control = StepControl(
+        steps.row.tableau, FIRST_STEP if steps.step is None else steps.step, steps.rtol, steps.atol,
+        min(steps.max_step, 1e300), steps.max_steps,
+    )  # fmt: skip
+    start, breaks = number("start", start, "0.0, in s"), steps.breaks
     if not math.isfinite(start):
         raise InvalidValue(f"start must be a finite number of seconds, not {start}")
-    threads, max_events = whole("threads", threads), whole("max_events", max_events)
-    if threads < 0 or max_events < 0:
-        raise InvalidValue("threads and max_events must not be negative")
     if not (fits_straight_line(robot) or in_turn) and (
-        target == "cuda" or dtype != "float64" or stops
+        target == "cuda" or dtype != "float64" or physics.stops
     ):
         raise RemoraError(
             f"{robot.name!r} has {len(robot.bodies)} bodies; batches of robots with more than "
             f"{LARGEST_STRAIGHT_LINE} run in float64 on the CPU, without stops; others need "
             "target='python'"
         )
-    parts = _phases(duration, phases, torque, base_wrench, wrenches, prescribed, locked)
+    one_phase = not is_phases(duration)
+    parts = phases_of(duration, torque, wrenches, prescribed, locked)
     robots = phase_robots(robot, parts)
     if not in_turn:
         _refuse_constraints(robots, dtype)
     duration = sum(p.duration for p in parts)
-    equations = model_of(robot, formulation, slip_speed, stops, flag("saturate", saturate))
+    equations = model_of(robot, physics)
+    limits = physics.limits or "ignore"
     watching = None if limits == "ignore" else limits
     per_run = {
         what: (getattr(parts[0], what), load_shape(robot, what))
         for what in LOADS
-        if phases is None and is_per_run(getattr(parts[0], what), load_shape(robot, what))
+        if one_phase and is_per_run(getattr(parts[0], what), load_shape(robot, what))
     }
     own = batch_inputs(
-        system, q, v, per_run, by_name("inputs", inputs), by_name("parameters", parameters),
-        by_name("initial", initial), runs, None if target == "cuda" else dtype,
+        system, q, v, per_run, by_name("inputs", runs.inputs),
+        by_name("parameters", runs.parameters), by_name("initial", runs.initial), runs.count,
+        None if target == "cuda" else dtype,
     )  # fmt: skip
-    _refuse_impossible(robot, own, failures)
+    _refuse_impossible(robot, own, record.failures)
     warn_of_starts_beyond_limits(robot, to_host(own.q))
     watched = listed_events("events", events)
     check_events(system.event_places, known_events(system, parts, watched))
     end = start + duration
-    given_times = None if sample is None else sample_times(sample, start, end)
-    times = np.array([start]) if given_times is None else given_times
+    times = sample_times(record.sample, start, end)
+    times = np.array([start]) if times is None else times
     if times[-1] < end:
         times = np.append(times, end)
-    known = _signals(system, signals)
+    known = _signals(system, record.signals)
     count = math.prod(own.batch)
     arguments = None
     if target != "cuda":
         arguments = RunArguments(
             _rows(np, own.q, own.batch, 1), _rows(np, own.v, own.batch, 1),
-            np.arange(count) if run is None
-            else np.broadcast_to(np.asarray(run), own.batch).ravel(),
-            parts,
-            {
-                "integrator": integrator, "step": step, "rtol": rtol, "atol": atol,
-                "max_step": max_step, "max_steps": max_steps, "stops": stops,
-                "slip_speed": slip_speed, "limits": limits, "saturate": saturate,
-                "formulation": formulation, "model": model, "start": start, "seed": seed,
-                "sample": times, "events": watched, "breaks": breaks,
-            },
+            np.arange(count) if runs.index is None
+            else np.broadcast_to(np.asarray(runs.index), own.batch).ravel(),
+            parts, steps, replace(physics, limits=limits), start, runs.seed, times, watched,
             next((f"it has {what}" for what, used in (
-                ("inputs=", bool(inputs)), ("initial=", bool(initial)),
+                ("inputs=", bool(runs.inputs)), ("initial=", bool(runs.initial)),
                 ("dtype float32", dtype != "float64")) if used), ""),
             {what: _rows(np, own.data[what], own.batch, len(shape))
              for what, (_, shape) in per_run.items()},
         )  # fmt: skip
-    settings = BatchSettings(control, known, times, start, dtype, target, threads, max_events)
+    settings = BatchSettings(
+        control, known, times, start, dtype, target, on.threads, record.max_events
+    )
     if in_turn:
         assert arguments is not None
         watches = known_events(system, parts, watched, watching is not None)
-        with batch_bar(count, progress) as advance, interruptible():
+        with batch_bar(count, record.progress) as advance, interruptible():
             made = runs_in_turn(system, own, settings, arguments, watches, advance)
         status = "interrupted" if made.interrupted else "complete"
-        found = finished_batch(system, own, settings, made, failures, status, True)
+        found = finished_batch(system, own, settings, made, record.failures, status, True)
         return found.with_arguments(system, arguments)
-    equations = _with_momentum(equations, model, integrator, parts, system, own)
+    equations = _with_momentum(equations, physics.model, method, parts, system, own)
     early = any(event.action != "record" for event in watched)
     parts = with_started_moves(robot, parts, lambda: to_host(own.q), start, early)
     if target == "cpu" and not own.parameters and math.prod(own.batch) and not control.adaptive:
@@ -294,7 +256,7 @@ def simulate_batch(
             np.asarray(x, float).reshape(-1, n)[0]
             for x, n in ((own.q, robot.nq), (own.v, robot.nv))
         )
-        check_rounding(robot, one_q, one_v, rtol, atol, duration, max_steps)
+        check_rounding(robot, one_q, one_v, steps.rtol, steps.atol, duration, steps.max_steps)
     if duration / control.step > MOST_STEPS and not control.adaptive:
         raise InvalidValue(
             f"{duration:g} s in steps of {control.step:g} s are more than {MOST_STEPS:g}"
@@ -313,7 +275,7 @@ def simulate_batch(
     _refuse_unresolved(plan, start, end)
     settings = replace(settings, control=control)
     with interruptible():
-        made = _run(system, plan, equations.momentum, own, settings, seed, run, failures, progress)
+        made = _run(system, plan, equations.momentum, own, settings, runs, record)
     return made if arguments is None else made.with_arguments(system, arguments)
 
 
@@ -335,12 +297,14 @@ def _refuse_constraints(robots: Sequence[Robot], dtype: str) -> None:
         )
 
 
-def _refuse_in_turn(integrator: str, target: str, dtype: str, inputs: Any, initial: Any) -> None:
+def _refuse_in_turn(steps: Integrator, on: Target, runs: Runs) -> None:
     """Raise if a batch whose runs Python makes asks for what only compiled runs have."""
-    what = f"integrator={integrator!r}" if INTEGRATORS[integrator].hosted else "target='python'"
+    what = "target='python'"
+    if steps.row.tableau.hosted:
+        what = f"integrator={steps.method!r}"
     for wanted, given in (
-        ("target='cuda'", target == "cuda"), (f"dtype={dtype!r}", dtype != "float64"),
-        ("inputs=", bool(inputs)), ("initial=", bool(initial)),
+        ("target='cuda'", on.processor == "cuda"), (f"dtype={on.dtype!r}", on.dtype != "float64"),
+        ("inputs=", bool(runs.inputs)), ("initial=", bool(runs.initial)),
     ):  # fmt: skip
         if given:
             raise RemoraError(
@@ -356,30 +320,6 @@ def _refuse_untraceable(system: System) -> None:
         )
 
 
-def _control(
-    integrator: str, step: float | None, rtol: float, atol: float, max_step: float, max_steps: int
-) -> StepControl:
-    """Return the checked settings of the steps."""
-    tableau = INTEGRATORS[integrator]
-    if step is None:
-        if not len(tableau.errors):
-            raise RemoraError(f"{integrator!r} has fixed steps: pass step=0.01, in s")
-        step = 1e-3
-    step = number("step", step, "0.01, in s")
-    if not (math.isfinite(step) and step > 0.0):
-        raise InvalidValue(f"step must be a positive number of seconds, not {step}")
-    rtol, atol = number("rtol", rtol, "1e-10"), number("atol", atol, "1e-12")
-    for name, x in (("rtol", rtol), ("atol", atol)):
-        if not (math.isfinite(x) and x >= 0.0):
-            raise InvalidValue(f"{name} must be finite and not negative, not {x}")
-    if atol == 0.0:
-        raise InvalidValue("atol must be positive: coordinates and speeds pass zero")
-    max_step, max_steps = number("max_step", max_step, "0.1, in s"), whole("max_steps", max_steps)
-    if not max_step > 0.0 or max_steps <= 0:
-        raise InvalidValue("max_step and max_steps must be positive")
-    return StepControl(tableau, step, rtol, atol, min(max_step, 1e300), max_steps)
-
-
 def _in_contact(control: StepControl, dtype: str) -> StepControl:
     """Return the control for a robot with stops: steps of at most the fixed length.
 
@@ -388,27 +328,6 @@ def _in_contact(control: StepControl, dtype: str) -> StepControl:
     """
     rtol, atol = STOP_TOLERANCE[dtype]
     return StepControl(tableaus.DOPRI5, control.step, rtol, atol, control.step, MOST_STOP_STEPS)
-
-
-def _phases(
-    duration: float | None, phases: Sequence[Phase] | None, torque: Any, base_wrench: Any,
-    wrenches: Any, prescribed: Mapping[str, Any] | None, locked: str | Sequence[str],
-) -> tuple[Phase, ...]:  # fmt: skip
-    """Return the phases of a batch; without `phases` there is one."""
-    if phases is None:
-        if duration is None:
-            raise RemoraError("a batch needs a duration, in s, or phases")
-        return (
-            Phase(seconds("duration", duration), torque, base_wrench, wrenches, prescribed or {},
-                  locked),
-        )  # fmt: skip
-    if duration is not None or any(x is not None for x in (torque, base_wrench, wrenches)):
-        raise RemoraError("with phases, duration and loads are given in these")
-    if prescribed or locked:
-        raise RemoraError("with phases, prescribed and locked joints are given in these")
-    if not phases:
-        raise RemoraError("phases are empty")
-    return tuple(phases)
 
 
 def _with_momentum(
@@ -449,7 +368,7 @@ def _refuse_impossible(robot: Robot, own: BatchInputs, failures: str) -> None:
         raise InvalidValue(
             f"impossible numbers of {robot.name!r}: {shown}"
             + (f"; and {more} more" if more > 0 else "")
-            + " (failures='keep' does the other runs)"
+            + " (Record(failures='keep') does the other runs)"
         )
 
 
@@ -539,13 +458,14 @@ def batch_phase(
 
 def _run(
     system: System, plan: Sequence[BatchPhase], momentum: Any, own: BatchInputs,
-    settings: BatchSettings, seed: int, run: ArrayLike | None, failures: str, progress: Any,
+    settings: BatchSettings, of_runs: Runs, record: Record,
 ) -> Batch:  # fmt: skip
     """Perform all phases and return the batch."""
+    seed = of_runs.seed
     count = math.prod(own.batch)
     on_gpu = settings.target == "cuda"
     xp: Any = cuda_kernel.cupy_with_device() if on_gpu else np
-    index = np.arange(count).reshape(own.batch) if run is None else run
+    index = np.arange(count).reshape(own.batch) if of_runs.index is None else of_runs.index
     whole_number = isinstance(seed, (int, np.integer)) and not isinstance(seed, bool)  # pyright: ignore[reportUnnecessaryIsInstance]
     if not whole_number or not 0 <= seed < 2**64:
         raise InvalidValue(f"seed must be a whole number from 0 to 2^64 - 1, not {seed!r}")
@@ -584,7 +504,7 @@ def _run(
     status, begin, before = "complete", settings.start, None
     begins = xp.full((count, 1), settings.start)
     total = count * len(plan)
-    with batch_bar(total, progress) as advance:
+    with batch_bar(total, record.progress) as advance:
         try:
             runs.begin(plan, free)
             for phase in plan:
@@ -609,7 +529,7 @@ def _run(
             going = (runs.status == float(RUNNING)) | (runs.status == float(NEXT))
             runs.status = xp.where(going & (not last), float(INTERRUPTED), runs.status)
             warnings.warn("interrupted: the runs that are done are kept", RuntimeWarning, 4)
-    return finished_batch(system, own, settings, runs, failures, status, free)
+    return finished_batch(system, own, settings, runs, record.failures, status, free)
 
 
 def _rows(xp: Any, x: Any, batch: tuple[int, ...], trailing: int) -> Any:

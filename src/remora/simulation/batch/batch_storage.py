@@ -20,6 +20,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -34,11 +35,12 @@ from remora.model.formats.yaml.yaml import robot_to_yaml
 from remora.simulation.batch.result import Batch, BatchEvents, BatchSwitch, FinalStates
 from remora.simulation.batch.single_run import RunArguments
 from remora.simulation.inputs.phases import Phase
+from remora.simulation.inputs.run_settings import Integrator, Physics
 from remora.simulation.storage.file_format import zarr
 from remora.simulation.storage.reading import readable, stored_robot
 
 #: Version of the format, in the attribute `remora_batch`.
-FORMAT = 3
+FORMAT = 4
 #: Arrays of the events.
 _EVENTS = ("counts", "times", "fired", "first")
 #: Bytes of a file of an array.
@@ -108,14 +110,14 @@ def _content(batch: Batch) -> tuple[dict[str, Array], dict[str, Any]]:
     own = batch.arguments
     if own is not None:
         arrays |= {"start_q": own.q, "start_v": own.v, "run": own.run}
-        options = {k: x for k, x in own.options.items() if k not in ("sample", "events")}
         given = {
-            "events=": own.options.get("events"),
+            "events=": own.events,
             "loads that differ from run to run": own.loads,
         }
         left = next((what for what, some in given.items() if some), "")
         attributes["arguments"] = json.dumps({
-            "options": options,
+            "integrator": asdict(own.integrator), "physics": asdict(own.physics),
+            "start": own.start, "seed": own.seed,
             "obstacle": own.obstacle or (f"it had {left}, which its folder does not hold"
                                          if left else ""),
             "durations": [phase.duration for phase in own.phases],
@@ -240,7 +242,8 @@ def _with_arguments(
     if told is None:
         return batch
     with readable(folder / "zarr.json"):
-        options = {**told["options"], "sample": batch.t}
+        integrator, physics = Integrator(**told["integrator"]), Physics(**told["physics"])
+        start, seed = float(told["start"]), int(told["seed"])
         bare = tuple(Phase(float(x)) for x in told["durations"])
         plain, obstacle = bool(told["plain"]), str(told["obstacle"])
         components = bool(told["components"])
@@ -252,8 +255,8 @@ def _with_arguments(
             raise RemoraError(f"{folder}: the {what} of this batch differ{'s' * (what[-1] == 'm')}")
     known = (plain or phases is not None) and (not components or system is not None)
     arguments = RunArguments(
-        found["start_q"], found["start_v"], found["run"], given, options,
-        obstacle or ("" if known else NOT_STORED),
+        found["start_q"], found["start_v"], found["run"], given, integrator, physics, start, seed,
+        batch.t, (), obstacle or ("" if known else NOT_STORED),
     )  # fmt: skip
     return batch.with_arguments(mine, arguments)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -13,7 +13,9 @@ from remora.components.system import System
 from remora.dynamics.kernels.parameters import parameter
 from remora.errors import InvalidValue, RemoraError
 from remora.simulation.engine.simulate import simulate
+from remora.simulation.inputs.events import Event
 from remora.simulation.inputs.phases import Phase
+from remora.simulation.inputs.run_settings import Integrator, Physics, Record
 from remora.simulation.recording.recording import Recording
 
 
@@ -26,7 +28,12 @@ class RunArguments:
         v: initial velocities, `(runs, nv)`.
         run: index of each run for its noise, `(runs,)`.
         phases: the phases.
-        options: arguments of `rm.simulate`, by name.
+        integrator: settings of the steps.
+        physics: settings of the equations of motion.
+        start: initial time, s.
+        seed: of the noise.
+        sample: times of the samples, s.
+        events: events that are watched in all phases.
         obstacle: why a run cannot be simulated alone; empty if it can.
         loads: loads of the only phase that differ from run to run, by name, `(runs, ...)`.
     """
@@ -35,7 +42,12 @@ class RunArguments:
     v: Array
     run: Array
     phases: tuple[Phase, ...]
-    options: Mapping[str, Any]
+    integrator: Integrator
+    physics: Physics
+    start: float
+    seed: int
+    sample: Array
+    events: Sequence[Event] = ()
     obstacle: str = ""
     loads: Mapping[str, Array] = field(default_factory=dict[str, Array])
 
@@ -69,14 +81,14 @@ def run_alone(
             robot = parameter(robot, name)[1](robot, asarray(value))
     made = system.with_robot(robot)
     made = made.with_parameters(changed) if changed else made
-    options: dict[str, Any] = {"limits": "ignore", **of.options}
     phases = of.phases
     if of.loads:
         phases = (replace(phases[0], **{what: x[number] for what, x in of.loads.items()}),)
     return simulate(
-        made, of.q[number], of.v[number], phases=phases, run=int(of.run[number]),
-        note=f"run {number} of a batch", step_to_samples=True, progress=False,
-        **options,
+        made, of.q[number], of.v[number], phases, events=of.events,
+        integrator=replace(of.integrator, step_to_samples=True), physics=of.physics,
+        record=Record(of.sample, note=f"run {number} of a batch", progress=False),
+        start=of.start, seed=(of.seed, int(of.run[number])),
     )  # fmt: skip
 
 

@@ -21,7 +21,7 @@ from remora.simulation.engine.phase_dynamics import PhaseDynamics
 from remora.simulation.engine.resets import state_after_reset
 from remora.simulation.inputs.events import EventMonitor
 from remora.simulation.integrators.step_result import StepResult
-from remora.simulation.integrators.table import Integrator
+from remora.simulation.integrators.table import Method
 from remora.simulation.program.event_search import (
     AT_FINE_NODES,
     AT_NODES,
@@ -56,7 +56,7 @@ class HostedParts:
     """The functions that the program of a phase calls."""
 
     def __init__(
-        self, system: PhaseDynamics, integrator: Integrator, watch: EventMonitor,
+        self, system: PhaseDynamics, integrator: Method, watch: EventMonitor,
         order: Sequence[int], degree: int,
     ) -> None:  # fmt: skip
         """Initialize.

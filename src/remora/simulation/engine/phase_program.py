@@ -42,7 +42,7 @@ from remora.simulation.inputs.phases import Phase
 from remora.simulation.inputs.profiles import DEGREE
 from remora.simulation.inputs.pure_functions import CapturedNumbers, is_pure
 from remora.simulation.integrators.step_control import CLOSE
-from remora.simulation.integrators.table import Integrator
+from remora.simulation.integrators.table import Method
 from remora.simulation.integrators.tableaus import Tableau
 from remora.simulation.integrators.tableaus import hosted as hosted_tableau
 from remora.simulation.phase.phase_loads import SmoothLoads
@@ -532,7 +532,7 @@ class PhasePlan(NamedTuple):
     phase: Phase
     watch: EventMonitor
     everywhere: Sequence[Event]
-    integrator: Integrator
+    integrator: Method
     control: StepControl
     recorded: Recorded
     first: bool

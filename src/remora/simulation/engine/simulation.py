@@ -18,9 +18,11 @@ from remora.model.arguments import number
 from remora.model.robot import Robot
 from remora.simulation.engine.interrupts import interruptible
 from remora.simulation.engine.run_loop import PausedRun, RunLoop
-from remora.simulation.engine.simulate import prepare_run
+from remora.simulation.engine.simulate import prepare_run, refuse_batch_settings
 from remora.simulation.inputs.loads import InputValue, Load, is_mapping
+from remora.simulation.inputs.phases import Phase
 from remora.simulation.inputs.robot_loads import LOADS, load_of
+from remora.simulation.inputs.run_settings import record_of
 from remora.simulation.recording.recording import Recording
 
 
@@ -71,7 +73,7 @@ class Simulation:
         robot: Robot | System,
         q: ArrayLike,
         v: ArrayLike,
-        duration: float | None = None,
+        duration: float | Phase | Sequence[Phase] | None = None,
         *,
         inputs: Sequence[str] = (),
         **settings: Any,
@@ -82,18 +84,19 @@ class Simulation:
             robot: see `rm.simulate`.
             q: initial configuration, `(nq,)`.
             v: initial velocity, `(nv,)`.
-            duration: longest time that can be simulated, s; not with `phases`.
+            duration: longest time that can be simulated, s; or phases.
             inputs: inputs of components that are to be set, `"component.input"`. They begin with
                 the numbers to which they are connected, or their default. They are outputs of a
                 component `inputs`, which is added to the system: see `system`.
-            **settings: the other arguments of `rm.simulate`, except `out`, `resume`,
-                `assume_unchanged` and `progress`: the run is in memory; `sim.recording().save(...)`
-                writes it.
+            **settings: the other arguments of `rm.simulate`. A `Record` has no folder and no
+                progress here: the run is in memory; `sim.recording().save(...)` writes it.
         """
-        refused = [n for n in ("out", "resume", "assume_unchanged", "progress") if n in settings]
-        if refused:
+        record = record_of(settings.get("record"))
+        refuse_batch_settings(record)
+        if record.folder is not None or record.progress is not None:
+            name = "progress" if record.folder is None else "folder"
             raise RemoraError(
-                f"rm.Simulation has no {refused[0]!r}: the run is in memory; save it with "
+                f"rm.Simulation has no {name!r}: the run is in memory; save it with "
                 "sim.recording().save('folder')"
             )
         unknown = settings.keys() - inspect.signature(prepare_run).parameters

@@ -13,7 +13,7 @@ from remora.simulation.engine.phase_dynamics import PhaseDynamics
 from remora.simulation.engine.resets import state_after_reset
 from remora.simulation.engine.rounding import rounding_of
 from remora.simulation.inputs.events import EventMonitor, MonitoredCondition
-from remora.simulation.integrators.table import Integrator
+from remora.simulation.integrators.table import Method
 from remora.simulation.phase.run_state import RunState
 from remora.simulation.program.event_search import (
     BAD_EVENT,
@@ -41,7 +41,7 @@ class StepperSettings(NamedTuple):
         max_steps: maximum number of steps of an adaptive method.
     """
 
-    integrator: Integrator
+    integrator: Method
     rtol: float
     atol: float
     step: float | None

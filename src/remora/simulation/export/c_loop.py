@@ -29,6 +29,7 @@ from remora.simulation.export.loop_module import LoopModule
 from remora.simulation.export.loop_program import ENDLESS, NOISE
 from remora.simulation.inputs.events import Event, listed_events
 from remora.simulation.inputs.phases import Phase
+from remora.simulation.inputs.run_settings import Physics
 from remora.simulation.program.phase_entry import phase_robots
 
 #: Where the noise of an exported loop comes from.
@@ -54,7 +55,7 @@ def save_loop_c(
     """Write a system, robot and components, as C99: header, source and a test program.
 
     `NAME_init(state, q, v)` sets the state; `NAME_step(parameters, state, noise)` advances it by
-    one step, as `rm.simulate_batch(system, q, v, step=step)` does with a sample at every multiple
+    one step, as `rm.simulate_batch` with `rk4` does with a sample at every multiple
     of the step: RK4 on the configuration manifold with compensated sums. Sampled components tick
     when they are due; events of components and `events` are located within the step, which then
     consists of several; constraints act, are switched and latch at the starts of phases. The state
@@ -98,7 +99,7 @@ def save_loop_c(
             f"bodies; {robot.name!r} has {len(robot.bodies)}"
         )
     parts = _parts(phases, prescribed, locked)
-    model = model_of(robot, formulation, slip_speed, None, False)
+    model = model_of(robot, Physics(slip_speed=slip_speed, formulation=formulation))
     generated = noise == "generated"
     plan = _planned(system, parts, listed_events("events", events), model, dtype, generated)
     _refuse_repeated_noise(system, float(step), generated)

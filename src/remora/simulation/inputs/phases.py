@@ -231,9 +231,27 @@ def known_events(
     return [*found, *(limit_names(system.robot) if limits else ())]
 
 
-def listed(phases: Any) -> tuple[Phase, ...]:
-    """Return phases as a tuple, or raise."""
-    found = (phases,) if isinstance(phases, Phase) else tuple(phases) if is_several(phases) else ()
-    if not found or not all(isinstance(p, Phase) for p in found):  # pyright: ignore[reportUnnecessaryIsInstance]
+def is_phases(duration: Any) -> bool:
+    """Whether the duration of a run is given by phases."""
+    return isinstance(duration, Phase) or is_several(duration)
+
+
+def phases_of(
+    duration: float | Phase | Sequence[Phase] | None, torque: LoadLike, wrenches: LoadLike,
+    prescribed: Mapping[str, Any] | None, locked: str | Sequence[str],
+) -> tuple[Phase, ...]:  # fmt: skip
+    """Return the phases of a run, or raise; a duration in seconds is one phase with these loads."""
+    if duration is None:
+        raise RemoraError("duration is missing: rm.simulate(robot, q, v, duration=10.0)")
+    prescribed = by_name("prescribed", prescribed)
+    if not is_phases(duration):
+        time = seconds("duration", duration)
+        return (
+            Phase(time, torque=torque, wrenches=wrenches, prescribed=prescribed, locked=locked),
+        )
+    found: tuple[Any, ...] = (duration,) if isinstance(duration, Phase) else tuple(duration)  # pyright: ignore[reportArgumentType]
+    if not found or not all(isinstance(p, Phase) for p in found):
         raise RemoraError("phases must be one or more rm.Phase(...)")
+    if any(x is not None for x in (torque, wrenches)) or prescribed or locked:
+        raise RemoraError("with phases, pass loads, prescribed and locked joints in each phase")
     return found

@@ -23,7 +23,7 @@ Step = Callable[[StepSystem, float, Array, Array, float, Array, bool], StepResul
 
 
 @dataclass(frozen=True)
-class Integrator:
+class Method:
     """A row of the table.
 
     Attributes:
@@ -43,19 +43,19 @@ class Integrator:
     stable: float = math.inf
 
 
-def _explicit(tableau: tableaus.Tableau) -> Integrator:
+def _explicit(tableau: tableaus.Tableau) -> Method:
     step = functools.partial(explicit.attempt, tableau)
     # of RK4, the one without an error estimate; the others shorten such steps by themselves
     stable = math.inf if tableau.error_order else 2.0 * math.sqrt(2.0)
-    return Integrator(step, tableau.order, tableau.error_order, tableau, stable)
+    return Method(step, tableau.order, tableau.error_order, tableau, stable)
 
 
-def _hosted(step: Step, order: int, error_order: int) -> Integrator:
-    return Integrator(step, order, error_order, tableaus.hosted(order, error_order))
+def _hosted(step: Step, order: int, error_order: int) -> Method:
+    return Method(step, order, error_order, tableaus.hosted(order, error_order))
 
 
 #: Every integrator, by name.
-INTEGRATORS: Table[str, Integrator] = Table({
+INTEGRATORS: Table[str, Method] = Table({
     "dop853": _explicit(tableaus.DOP853),
     "dopri5": _explicit(tableaus.DOPRI5),
     "rk4": _explicit(tableaus.RK4),

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,7 @@ from remora.model.settings_fields import Text, degrees_of_a_slide
 from remora.model.state import neutral, random_state
 from remora.simulation.engine.simulate import model_of, simulate
 from remora.simulation.inputs.phases import Phase, known_events
+from remora.simulation.inputs.run_settings import Integrator, Physics, Record
 from remora.simulation.recording.recording import Recording
 from remora.simulation.scenario import scenario_errors as faults
 from remora.simulation.scenario.file_schema import (
@@ -72,7 +73,10 @@ class Scenario:
         q: initial configuration, `(nq,)`.
         v: initial velocity, `(nv,)`.
         phases: the phases.
-        options: arguments of `rm.simulate`, by name.
+        integrator: settings of the steps.
+        physics: settings of the equations of motion.
+        sample: seconds between samples; None: every step.
+        seed: seed of the noise, and index of the run.
         system: the robot with the components of the file; None if it lists none.
     """
 
@@ -83,7 +87,10 @@ class Scenario:
     q: Array
     v: Array
     phases: tuple[Phase, ...]
-    options: dict[str, Any] = field(default_factory=dict[str, Any])
+    integrator: Integrator
+    physics: Physics
+    sample: float | None = None
+    seed: tuple[int, int] = (0, 0)
     system: System | None = None
 
     @property
@@ -109,22 +116,17 @@ class Scenario:
         Raises:
             SimulationError: if the run cannot continue; it holds the `time` and the `recording`.
         """
-        options: dict[str, Any] = dict(self.options)
-        if sample is not None:
-            if self.duration > MOST_SAMPLES * abs(sample) > 0.0:
-                raise InvalidValue(f"{sample:g} s between samples are too many samples")
-            options["sample"] = sample
+        if sample is None:
+            sample = self.sample
+        elif self.duration > MOST_SAMPLES * abs(sample) > 0.0:
+            raise InvalidValue(f"{sample:g} s between samples are too many samples")
+        note = f"scenario {self.name!r}\n{self.description}".rstrip()
+        folder = None if out is None else Path(out)
         return simulate(
-            self.robot if self.system is None else self.system,
-            self.q,
-            self.v,
-            phases=self.phases,
-            out=None if out is None else Path(out),
-            resume=resume,
-            note=f"scenario {self.name!r}\n{self.description}".rstrip(),
-            progress=progress,
-            **options,
-        )
+            self.robot if self.system is None else self.system, self.q, self.v, self.phases,
+            integrator=self.integrator, physics=self.physics, seed=self.seed,
+            record=Record(sample, folder, resume=resume, note=note, progress=progress),
+        )  # fmt: skip
 
 
 def bundled_scenarios() -> dict[str, Path]:
@@ -196,11 +198,14 @@ def load_scenario(
     except UnknownName as error:
         refuse(("connections",), str(error))
     q, v = _start(robot, told.start, told.seed, refuse)
-    options = _options(robot, told, refuse)
+    steps, physics = _steps(told, refuse), _physics(robot, told, refuse)
     if check.faults:
         raise _refused(source, check.faults)
     name = told.name or file.stem
-    return Scenario(name, told.description, file, robot, q, v, sound, options, system)
+    return Scenario(
+        name, told.description, file, robot, q, v, sound, steps, physics, told.output.sample,
+        (told.seed, told.run), system,
+    )  # fmt: skip
 
 
 def _refused(source: str, found: list[Fault]) -> ModelError:
@@ -314,8 +319,8 @@ def _closed(
 # Options -----------------------------------------------------------------------------------------
 
 
-def _options(robot: Robot, told: ScenarioFile, refuse: Refuse) -> dict[str, Any]:
-    """Return the arguments of `rm.simulate`, checked."""
+def _steps(told: ScenarioFile, refuse: Refuse) -> Integrator:
+    """Return the settings of the steps, checked."""
     steps, sample = told.integrator, told.output.sample
     if steps.name in ("rk4", "variational") and steps.step is None:
         refuse(("integrator",), f"{steps.name} makes steps of one length: step is missing")
@@ -327,24 +332,23 @@ def _options(robot: Robot, told: ScenarioFile, refuse: Refuse) -> dict[str, Any]
     if sample is not None and duration / sample > MOST_SAMPLES:
         reason = f"asks for {duration / sample:.3g} samples, {MOST_SAMPLES:,} are the most"
         refuse(("output", "sample"), reason)
-    stops = None if told.stops is None else (told.stops.stiffness, told.stops.damping)
     try:
-        model_of(robot, told.formulation, told.slip_speed, stops, told.saturate)
+        return Integrator(
+            steps.name, steps.step, steps.rtol, steps.atol,
+            math.inf if steps.max_step is None else steps.max_step,
+            step_to_samples=told.output.step_to_samples,
+        )  # fmt: skip
+    except RemoraError as error:
+        refuse(("integrator",), str(error))
+        return Integrator()
+
+
+def _physics(robot: Robot, told: ScenarioFile, refuse: Refuse) -> Physics:
+    """Return the settings of the equations of motion, checked."""
+    stops = None if told.stops is None else (told.stops.stiffness, told.stops.damping)
+    physics = Physics(told.limits, stops, told.saturate, told.slip_speed, told.formulation)
+    try:
+        model_of(robot, physics)
     except RemoraError as error:
         refuse(("formulation",), str(error))
-    return {
-        "integrator": steps.name,
-        "rtol": steps.rtol,
-        "atol": steps.atol,
-        "step": steps.step,
-        "max_step": math.inf if steps.max_step is None else steps.max_step,
-        "sample": sample,
-        "step_to_samples": told.output.step_to_samples,
-        "limits": told.limits,
-        "stops": stops,
-        "saturate": told.saturate,
-        "slip_speed": told.slip_speed,
-        "formulation": told.formulation,
-        "seed": told.seed,
-        "run": told.run,
-    }
+    return physics

@@ -40,7 +40,7 @@ MESHES_LEFT_OUT = "meshes left out"
 def open_run(
     path: str | os.PathLike[str], mesh_root: str | os.PathLike[str] | None = None
 ) -> Recording:
-    """Open a run that `rm.simulate(..., out=path)` or `Recording.save` wrote.
+    """Open a run that `rm.simulate(..., record=rm.Record(folder=path))` or `Recording.save` wrote.
 
     This also works while the run is being written and after its process was killed: then the
     complete samples are there, possibly none, and the status is `running`.
