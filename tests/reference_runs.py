@@ -103,9 +103,10 @@ def scenario(name):
 
     def made(**changed):
         own = rm.load_scenario(name)
-        options = {**own.options, "sample": own.options["sample"] or 1.0, **changed}
+        options = {"sample": own.sample or 1.0, "integrator": own.integrator, **changed}
+        options |= {"physics": own.physics, "seed": own.seed}
         system = own.robot if own.system is None else own.system
-        return recorded(rm.simulate(system, own.q, own.v, **grouped(phases=own.phases, **options)))
+        return recorded(rm.simulate(system, own.q, own.v, own.phases, **grouped(**options)))
 
     return made
 
@@ -115,7 +116,7 @@ def study(name):
 
     def made(**changed):
         own = rm.load_study(name, runs=RUNS)
-        own.options.update(changed)
+        own = replace(own, integrator=replace(own.integrator, **changed))
         block = run_block(own, 0, RUNS)
         return {**block.columns, **{f"band {n}": x[:, ::20] for n, x in block.bands.items()}}
 

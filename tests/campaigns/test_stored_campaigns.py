@@ -348,7 +348,7 @@ def test_a_worker_keeps_its_study_until_it_gets_another(monkeypatch):
 @pytest.mark.parametrize("workers", [1, 4])
 def test_blocks_fit_into_memory_and_every_worker_gets_several(stored, workers):
     study = stored.study()
-    robot, samples = study.system.robot, len(study.options["sample"])
+    robot, samples = study.system.robot, len(study.times)
     each = 8 * 4 * samples * (robot.nq + robot.nv)
     for runs in (50, 3_000, 100_000, 10_000_000):
         size = block_size(replace(study, runs=runs), None, workers)

@@ -54,7 +54,7 @@ ONE = [
     ({"resume": 1}, "resume must be True or False"),
     ({"step_to_samples": 1.0}, "step_to_samples must be True or False"),
     ({"note": 3}, "note must be a string"),
-    ({"out": 3}, "out must be the path of a directory"),
+    ({"out": 3}, "folder must be the path of a directory"),
     ({"limits": ["stop"]}, "no treatment of limits"),
     ({"integrator": 5}, "no integrator 5; known"),
     ({"integrator": ["rk4"]}, "no integrator"),
@@ -96,8 +96,8 @@ def test_phases_say_what_they_expect():
     ]:
         with pytest.raises(rm.RemoraError, match=text):
             rm.Phase(**options)
-    with pytest.raises(rm.RemoraError, match=r"phases must be one or more rm\.Phase"):
-        rm.simulate(VT18, Q, V, 3)
+    with pytest.raises(rm.RemoraError, match=r"or one or more rm\.Phase"):
+        rm.simulate(VT18, Q, V, [3])
 
 
 def test_one_name_one_event_one_phase_and_a_list_for_stops_are_fine():

@@ -233,7 +233,7 @@ def test_long_batches_stay_unit():
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        ({"step": 0.0}, "step must be a positive number"),
+        ({"step": 0.0}, "step must be positive"),
         ({"target": "tpu"}, "no target named 'tpu'; known: cpu, cuda"),
         ({"failures": "hide"}, "no failures named 'hide'"),
         ({"dtype": "float16"}, "no dtype named 'float16'"),

@@ -23,20 +23,22 @@ OFF = {
 @pytest.mark.parametrize("name", bundled_scenarios())
 def test_a_scenario_in_a_batch_does_what_it_does_alone(name):
     scenario = rm.load_scenario(name)
-    options = {k: x for k, x in scenario.options.items() if k not in ALONE}
-    options["integrator"] = options["integrator"] or "dop853"
+    steps = scenario.integrator
+    steps = replace(steps, method=steps.method or "dop853", step_to_samples=True)
+    physics = replace(scenario.physics, limits="ignore")
     sample = scenario.duration / 8.0
     system = scenario.robot if scenario.system is None else scenario.system
     v = np.stack([scenario.v, scenario.v])
     v[1, :3] += np.radians([0.02, -0.01, 0.03])  # the base turns
     batch = rm.simulate_batch(
-        system, scenario.q, v, **grouped(True, phases=scenario.phases, sample=sample, **options)
-    )
-    alone = {**options, "sample": sample, "limits": "ignore", "step_to_samples": True}
+        system, scenario.q, v, scenario.phases, integrator=steps, physics=physics, record=sample,
+        runs=rm.Runs(seed=scenario.seed[0]),
+    )  # fmt: skip
     for k in range(2):
         run = rm.simulate(
-            system, scenario.q, v[k], **grouped(phases=scenario.phases, run=k, **alone)
-        )
+            system, scenario.q, v[k], scenario.phases, integrator=steps, physics=physics,
+            record=sample, seed=(scenario.seed[0], k),
+        )  # fmt: skip
         assert batch.end[k] == pytest.approx(run.t[-1], abs=1e-9)
         assert np.abs(batch.final.q[k] - run.q[-1]).max() < OFF[name]
         assert np.abs(batch.final.v[k] - run.v[-1]).max() < OFF[name]

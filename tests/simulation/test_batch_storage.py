@@ -185,7 +185,7 @@ def damaged(kind, folder):
         ("array", r"[/\\]v: cannot be read, or is damaged"),
         ("attributes", r"zarr.json: cannot be read, or is damaged"),
         ("json", r"zarr.json: cannot be read, or is damaged"),
-        ("version", r"format 99, this Remora reads 3"),
+        ("version", r"format 99, this Remora reads 4"),
     ],
 )
 def test_damage_is_named_with_its_file(kind, words, saved, tmp_path):

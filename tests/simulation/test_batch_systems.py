@@ -526,7 +526,7 @@ def test_refusals():
         rm.simulate_batch(
             system, Q, V, 0.1, integrator=rm.Integrator(step=0.01), runs=rm.Runs(seed=-1)
         )
-    with pytest.raises(rm.RemoraError, match=r"pass step=0\.01"):
+    with pytest.raises(rm.RemoraError, match=r"'rk4', step=0\.01"):
         rm.simulate_batch(system, Q, V, 0.1)
     event = rm.Event(lambda t, q, v: q[0] > 0.5, "up")
     with pytest.raises(rm.RemoraError, match="not a truth value"):

@@ -115,7 +115,7 @@ def closeness(method):
 def test_machine_code_makes_the_steps_of_python(loads, method, loops):
     q, v = moving(VT18)
     fast, slow, made = loops(
-        lambda: rm.simulate(VT18, q, v, 3.0, **grouped(**loads, **method, progress=False))
+        lambda: rm.simulate(VT18, q, v, **grouped(duration=3.0, **loads, **method, progress=False))
     )
     assert made
     assert_same(fast, slow, closeness(method))

@@ -11,7 +11,7 @@ import numpy as np
 from remora.algebra.array_ops import Array
 from remora.components.system import System
 from remora.errors import RemoraError
-from remora.model.arguments import by_name, flag, is_several, names, word
+from remora.model.arguments import by_name, flag, is_several, names, shown, word
 from remora.model.joints import kind
 from remora.model.robot import Joint, Robot
 from remora.simulation.inputs.arguments import constraint_names, seconds
@@ -251,7 +251,10 @@ def phases_of(
         )
     found: tuple[Any, ...] = (duration,) if isinstance(duration, Phase) else tuple(duration)  # pyright: ignore[reportArgumentType]
     if not found or not all(isinstance(p, Phase) for p in found):
-        raise RemoraError("phases must be one or more rm.Phase(...)")
+        raise RemoraError(
+            "duration must be a number of seconds, or one or more rm.Phase(...), not "
+            f"{shown(duration)}"
+        )
     if any(x is not None for x in (torque, wrenches)) or prescribed or locked:
         raise RemoraError("with phases, pass loads, prescribed and locked joints in each phase")
     return found
