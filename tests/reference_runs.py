@@ -22,6 +22,7 @@ import json
 import runpy
 import sys
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np

@@ -13,7 +13,8 @@ import numpy as np
 import remora as rm
 
 robot = rm.load("vt18_satellite")
-run = rm.simulate(robot, rm.neutral(robot), np.zeros(robot.nv), 0.1, record=rm.Record(progress=False))
+quiet = rm.Record(progress=False)
+run = rm.simulate(robot, rm.neutral(robot), np.zeros(robot.nv), 0.1, record=quiet)
 calls = {
     "nonsense": lambda: run.plot("nonsense"),
     "matplotlib": lambda: run.plot("q"),

@@ -181,7 +181,9 @@ def test_black_boxes_anywhere_against_steps_with_held_readings(which, gravity):
 def test_it_is_a_recording_like_any_other(tmp_path):
     assembly = boxed("leaf", (0, 0, 0))
     q, v = assembly.random_state(4)
-    run = rm.simulate_assembly(assembly, q, v, 0.1, rate=50.0, integrator=rm.Integrator("dop853", rtol=1e-9))
+    run = rm.simulate_assembly(
+        assembly, q, v, 0.1, rate=50.0, integrator=rm.Integrator("dop853", rtol=1e-9)
+    )
     assert isinstance(run, rm.Recording)
     assert run.robot == assembly.remove("leaf").to_robot()
     run.save(tmp_path / "run")
@@ -216,9 +218,7 @@ def test_who_is_to_blame():
             swinging(), *swinging().random_state(1), 0.5, 10.0, lambda t, q, v: [1]
         )
     with pytest.raises(rm.RemoraError, match="follow from its rate and steps"):
-        rm.simulate_assembly(
-            dead, q, v, 0.5, rate=10.0, integrator=rm.Integrator("rk4", step=0.01)
-        )
+        rm.simulate_assembly(dead, q, v, 0.5, rate=10.0, integrator=rm.Integrator("rk4", step=0.01))
     with pytest.raises(rm.RemoraError, match="no integrator named 'euler'"):
         rm.simulate_assembly(dead, q, v, 0.5, rate=10.0, integrator="euler")
     with pytest.raises(rm.RemoraError, match="start must be a finite number"):

@@ -1,5 +1,7 @@
 """All bundled scenarios run in batches with their own phases, each run as it does alone."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -10,8 +12,6 @@ from remora.simulation.inputs.loads import Sum
 from remora.simulation.scenario.scenario import bundled_scenarios
 from sliders import slider
 
-#: Arguments of `rm.simulate` that batches do not have.
-ALONE = ("limits", "saturate", "step_to_samples", "run", "sample")
 #: Differences that are allowed, rad and m: with fixed steps rounding; with adaptive ones what is
 #: left of the tolerance of the run (dopri5 with 1e-9 in grasp_push), through a capture 1e-9.
 OFF = {

@@ -134,7 +134,9 @@ def test_refusals():
 
     def run(robot=ROBOT, **options):
         state = (q, v) if robot is ROBOT else (rm.neutral(robot), np.zeros(robot.nv))
-        return rm.simulate(robot, *state, **grouped(**{"duration": 1.0, "model": "reduced", **options}))
+        return rm.simulate(
+            robot, *state, **grouped(**{"duration": 1.0, "model": "reduced", **options})
+        )
 
     for options, reason in (
         ({"model": "small"}, "no model named 'small'; known: full, reduced"),

@@ -144,7 +144,7 @@ KILLER = """
     from simulation.test_resume import OPTIONS, Q, V, VT18, phases
     storage.FLUSH_SECONDS = 0.02
     options = {"phases": phases(), **OPTIONS["dense"]}
-    rm.simulate(VT18, Q, V, **grouped(**options, out=f"{OUT}/whole"))  # all is compiled, and how long it takes
+    rm.simulate(VT18, Q, V, **grouped(**options, out=f"{OUT}/whole"))  # compiled; its time
     start = time.monotonic()
     rm.simulate(VT18, Q, V, **grouped(**options, out=f"{OUT}/again"))
     whole = time.monotonic() - start

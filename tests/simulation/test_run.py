@@ -178,7 +178,9 @@ def test_base_wrench_is_a_wrench_on_body_0():
     push = np.array([1.0, 2.0, 3.0, 0.1, 0.2, 0.3])
     wrenches = np.zeros((4, 6))
     wrenches[0] = push
-    a = rm.simulate(VT18, q, v, rm.Phase(1.0, base_wrench=push), integrator=rm.Integrator(rtol=1e-12))
+    a = rm.simulate(
+        VT18, q, v, rm.Phase(1.0, base_wrench=push), integrator=rm.Integrator(rtol=1e-12)
+    )
     b = rm.simulate(
         VT18, q, v, 1.0, wrenches=lambda t, q, v: wrenches, integrator=rm.Integrator(rtol=1e-12)
     )
