@@ -1,7 +1,10 @@
 """Sphinx settings."""
 
-import re
+import sys
 from importlib.metadata import version as installed_version
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
 
 project = "Remora"
 author = "The Remora authors"
@@ -13,7 +16,8 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
     "sphinx.ext.mathjax",
-    "sphinx-mathjax-offline",  # MathJax from its wheel: the pages ask nothing of the network
+    "sphinx-mathjax-offline",  # MathJax from its wheel: no network requests
+    "reference_pages",  # docs/reference is made from the docstrings
 ]
 exclude_patterns = ["_build"]
 default_role = "code"  # `q` in a docstring is code
@@ -23,20 +27,10 @@ myst_heading_anchors = 3
 
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
-# Shown by their names, not as what they stand for.
+# In the types of properties; other signatures are shortened by reference_pages.
 autodoc_type_aliases = {"Array": "Array", "ArrayLike": "ArrayLike"}
 napoleon_numpy_docstring = False
 
 html_theme = "furo"
 html_title = f"Remora {release}"
 html_copy_source = False
-
-
-def setup(app):
-    """Show aliases inside another type, and functions that are defaults, by their names, too."""
-    wrapped = re.compile(r"TypeAliasForwardRef\('(\w+)'\)|<function (\w+)>")
-
-    def plain(app, what, name, obj, options, arguments, result):
-        return tuple(text and wrapped.sub(r"\1\2", text) for text in (arguments, result))
-
-    app.connect("autodoc-process-signature", plain)

@@ -11,12 +11,16 @@ they print stands for any lines. All blocks of a page share one namespace and on
 """
 
 import contextlib
+import doctest
+import importlib.util
 import io
 import os
 import re
 import subprocess
 import sys
 from dataclasses import dataclass
+from functools import cache
+from operator import attrgetter
 from pathlib import Path
 
 import numpy as np
@@ -31,6 +35,15 @@ FENCE = re.compile(
     r"(?:^<!-- (?P<mark>[^\n]*?) -->\n\s*)?^```(?P<language>\w+)\n(?P<text>.*?)^```$", re.M | re.S
 )
 PEERS = ("pinocchio", "mujoco")
+GENERATOR = ROOT / "docs" / "reference_pages.py"
+#: Public names whose docstrings have an example: the main ones, which a first day needs, and others.
+EXAMPLES = (
+    "load", "Builder", "combine", "jacobian", "generalized_jacobian", "forward_dynamics",
+    "inverse_dynamics", "reaction_wrenches", "close_loops", "inverse_kinematics", "manipulability",
+    "workspace", "compile", "simulate", "Simulation", "simulate_batch", "Integrator", "Record",
+    "Runs", "Phase", "Event", "Component", "System", "campaign", "view", "report",
+    "box_inertia", "configuration", "load_scenario",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -105,9 +118,57 @@ def shell(command):
     return run.stdout
 
 
+@cache
+def reference():
+    """Return the module that makes the reference, and the text of its pages by file."""
+    spec = importlib.util.spec_from_file_location("reference_pages", GENERATOR)
+    sys.modules[spec.name] = module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module, module.Reference().files()
+
+
+def public_names(reference_pages):
+    """Return the public names of `rm` and of its namespaces, without `remora.`."""
+    modules = {"remora": rm, **reference_pages.Reference().namespaces}
+    for place, module in modules.items():
+        for name in reference_pages.names_of(module):
+            full = f"{place}.{name}"
+            if full not in modules:
+                yield full.removeprefix("remora.")
+
+
 def test_the_reference_has_every_public_name():
-    text = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
-    assert [name for name in rm.__all__ if not re.search(rf"\b{name}\b", text)] == []
+    module, files = reference()
+    entries = re.findall(r"^\.\. (?:auto\w+|py:data):: ([\w.]+)$", "".join(files.values()), re.M)
+    known = {entry.removeprefix("remora.") for entry in entries}
+    names = list(public_names(module))
+    assert [name for name in names if name not in known and name.split(".")[-1] not in known] == []
+    missing = [name for name in rm.__all__ if not re.search(rf"\b{name}\b", files["index.rst"])]
+    assert missing == []
+
+
+def test_every_source_file_is_listed():
+    module, files = reference()
+    sources = [file.name for file in module.SOURCE.rglob("*.py")]
+    assert files["files.rst"].count(".py``") == len(sources)
+
+
+def test_examples_are_those_that_run_here():
+    module, _ = reference()
+    documented = {name: attrgetter(name)(rm).__doc__ or "" for name in public_names(module)}
+    examples = [name for name, text in documented.items() if ">>>" in text]
+    assert sorted(examples) == sorted(EXAMPLES)
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_the_example_of_a_public_name_runs(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text, names = attrgetter(name)(rm).__doc__, {"np": np, "rm": rm}
+    example = doctest.DocTestParser().get_doctest(text, names, name, None, 0)
+    assert example.examples
+    with np.printoptions(), contextlib.redirect_stdout(io.StringIO()) as out:
+        failed, _ = doctest.DocTestRunner(verbose=False).run(example, out=out.write)
+    assert not failed, out.getvalue()
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -117,6 +117,14 @@ def manipulability(
         InvalidValue: if no joint of the arm moves the frame, or a limit that `scale` needs is
             missing.
         UnknownName: for an unknown base, kind, subspace, frame or joint.
+
+    Example:
+        >>> robot = rm.load("servicer")
+        >>> q = rm.configuration(robot, {"shoulder_pitch": 0.5, "elbow_pitch": -1.0})
+        >>> fixed = rm.manipulability(robot, q, "tool", base="fixed")
+        >>> floating = rm.manipulability(robot, q, "tool", base="floating")
+        >>> bool(floating.volume < fixed.volume)
+        True
     """
     q = configuration(robot, q)
     size = characteristic_length(robot, target, length)

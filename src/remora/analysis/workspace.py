@@ -223,6 +223,12 @@ def workspace(
     Raises:
         InvalidValue: if no joint moves the frame, the grid is empty, a sliding joint has no limits,
             or no cell belongs to the workspace.
+
+    Example:
+        >>> robot = rm.load("servicer")
+        >>> space = rm.workspace(robot, "tool", samples=20_000, cells=20)
+        >>> space.mask.shape
+        (20, 20, 18)
     """
     settings = _checked(robot, target, kind, plane, samples, measure, orientations, device)
     span = PLANES[plane]

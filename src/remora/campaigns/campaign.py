@@ -81,6 +81,12 @@ def campaign(
 
     Raises:
         RemoraError: if the folder holds another campaign, or the study differs from its own.
+
+    Example:
+        >>> study = rm.load_study("reach_payload", runs=16)
+        >>> results = rm.campaign(study, "reach", workers=0, progress=False)
+        >>> results.runs
+        16
     """
     if not isinstance(study, Study):
         study = load_study(study, runs)

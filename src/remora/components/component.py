@@ -121,6 +121,21 @@ class Component:
         sample_time: s; None for a continuous component.
         offset: time of the first tick after the start of the run, s.
         delay: time from a tick until its results take effect, s.
+
+    Example:
+        >>> class Damper(rm.Component):
+        ...     damping: float = 2.0  # N m s/rad
+        ...
+        ...     def act(self, at):
+        ...         return rm.JointForce(
+        ...             "elbow_pitch", -self.damping * at.joint_velocity("elbow_pitch")
+        ...         )
+        >>> robot = rm.load("servicer")
+        >>> q, v = rm.neutral(robot), np.zeros(robot.nv)
+        >>> v[robot.joints["elbow_pitch"].v] = 0.1
+        >>> run = rm.simulate(rm.System(robot, [Damper()]), q, v, duration=1.0)
+        >>> bool(run.joint("elbow_pitch").v[-1] < 0.1)
+        True
     """
 
     name: str = ""

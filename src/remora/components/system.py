@@ -101,6 +101,20 @@ class System:
         reads_robot: names of the components that read the state of the robot; those that cannot be
             traced are assumed to.
         reads_phase: names of the components that read `at.phase` or `at.phase_time`.
+
+    Example:
+        >>> robot = rm.load("servicer")
+        >>> source = rm.SignalSource(
+        ...     rm.Profile([0.0, 1.0], [0.0, 0.5]), "N m", shape=(1,), name="command"
+        ... )
+        >>> motor = rm.FirstOrderActuator(("elbow_pitch",), name="motor")
+        >>> print(rm.System(robot, [source, motor], connect={"motor.command": "command.value"}))
+        System of 'servicer': 2 components
+          command (SignalSource, continuous)
+            -> value  (1,) N m
+          motor (FirstOrderActuator, continuous)
+            command <- command.value  (1,) N m
+            -> torque  (1,) N m
     """
 
     robot: Robot

@@ -45,6 +45,12 @@ def generalized_jacobian(
         target: the name of a body or frame, the index of a body, or a Frame.
         point: where in the target's frame, `(3,)`, m.
         axes: `body`: the target's own axes; `world`: the inertial ones; see `jacobian`.
+
+    Example:
+        >>> robot = rm.load("servicer")
+        >>> q = rm.neutral(robot)
+        >>> rm.generalized_jacobian(robot, q, "tool").shape
+        (6, 7)
     """
     J = jacobian(robot, q, target, point, axes)
     return J[..., :, 6:] + J[..., :, :6] @ base_response(robot, q)

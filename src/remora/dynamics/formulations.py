@@ -196,6 +196,13 @@ def forward_dynamics(
         formulation: a row of FORMULATIONS with `hybrid`: `articulated` O(n), `composite`,
             `newton_euler` [VT18], `decoupled`, `image_space` [DM93], `lagrangian` [FPG11]
             or `euler_angles`; default: the one that suits the robot, see `usual_formulation`.
+
+    Example:
+        >>> robot = rm.load("servicer")
+        >>> q, v = rm.random_state(robot, seed=0)
+        >>> vdot = rm.forward_dynamics(robot, q, v, np.zeros(robot.nv))
+        >>> np.allclose(rm.inverse_dynamics(robot, q, v, vdot), 0.0, atol=1e-9)
+        True
     """
     return hybrid_dynamics(robot, q, v, tau, {}, wrenches, formulation)[0]
 
@@ -224,6 +231,13 @@ def inverse_dynamics(
         formulation: a row of FORMULATIONS with `inverse`: `recursive` O(n), `composite`,
             `newton_euler` [VT18], `decoupled`, `image_space` [DM93], `lagrangian` [FPG11]
             or `euler_angles`.
+
+    Example:
+        >>> robot = rm.load("servicer")
+        >>> q, v = rm.random_state(robot, seed=0)
+        >>> tau = rm.inverse_dynamics(robot, q, v, np.zeros(robot.nv))
+        >>> np.allclose(tau, rm.bias_force(robot, q, v))
+        True
     """
     able = {name: row.inverse for name, row in FORMULATIONS.items() if row.inverse is not None}
     if formulation not in able:
@@ -348,6 +362,15 @@ def reaction_wrenches(
         wrenches: external, [f, τ] on each body in its own frame about its origin, `(..., nb, 6)`.
         formulation: used for the accelerations; the maximal ones compute the reactions directly.
             Default: see `usual_formulation`.
+
+    Example:
+        >>> robot = rm.load("servicer")
+        >>> q, v = rm.random_state(robot, seed=0)
+        >>> loads = rm.reaction_wrenches(robot, q, v, np.zeros(robot.nv))
+        >>> loads.shape == (len(robot.joints), 6)
+        True
+        >>> np.allclose(loads[0], 0.0)  # nothing constrains the free base
+        True
     """
     if formulation in MAXIMAL:
         solution = newton_euler_solution(robot, q, v, tau, wrenches, formulation=formulation)

@@ -140,6 +140,13 @@ def jacobian(
         target: the name of a body or frame, the index of a body, or a Frame.
         point: where in the target's frame, `(3,)`, m; the axes stay the target's.
         axes: `body`: the target's own axes; `world`: the inertial ones.
+
+    Example:
+        >>> robot = rm.load("servicer")
+        >>> q, v = rm.random_state(robot, seed=0)
+        >>> J = rm.jacobian(robot, q, "tool")
+        >>> np.allclose(J @ v, rm.frame_twist(robot, q, v, "tool"))
+        True
     """
     q, world = configuration(robot, q), _in_world(axes)
     frame = _at_point(robot, target, point)

@@ -34,6 +34,12 @@ def combine(robots: Mapping[str, Robot], name: str | None = None) -> Robot:
     Raises:
         InvalidValue: if there is no robot, a prefix is empty or contains `/`, or the robots do not
             have the same gravity.
+
+    Example:
+        >>> servicer, satellite = rm.load("servicer"), rm.load("defunct_satellite")
+        >>> both = rm.combine({"servicer": servicer, "target": satellite})
+        >>> both.nv == servicer.nv + satellite.nv
+        True
     """
     _check(robots)
     bodies: list[Body] = []

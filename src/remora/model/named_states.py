@@ -46,7 +46,7 @@ def configuration(
 
     Example:
         >>> robot = rm.load("servicer")
-        >>> q = configuration(robot, {"elbow_pitch": -1.0}, xyz=(0.0, 0.0, 10.0))
+        >>> q = rm.configuration(robot, {"elbow_pitch": -1.0}, xyz=(0.0, 0.0, 10.0))
         >>> float(q[robot.joints["elbow_pitch"].q][0])
         -1.0
     """

@@ -25,7 +25,7 @@ def box_inertia(mass: ArrayLike, size: ArrayLike) -> Array:
         InvalidValue: for a negative number.
 
     Example:
-        >>> box_inertia(12.0, (1.0, 2.0, 3.0)).diagonal()
+        >>> rm.box_inertia(12.0, (1.0, 2.0, 3.0)).diagonal()
         array([13., 10.,  5.])
     """
     m, edges = _not_negative("mass", mass), _not_negative("size", size, 3)

@@ -71,6 +71,14 @@ def inverse_kinematics(
 
     Raises:
         RemoraError: if an argument is wrong; an unreachable target is no error but a result.
+
+    Example:
+        >>> robot = rm.load("servicer")
+        >>> q0 = rm.configuration(robot, {"shoulder_pitch": 0.5, "elbow_pitch": -1.0})
+        >>> goal = rm.frame_pose(robot, q0, "tool")
+        >>> result = rm.inverse_kinematics(robot, {"tool": goal}, base="fixed")
+        >>> result.success
+        True
     """
     base = cast(Base, choice("base", base, BASES))
     if base == "floating":

@@ -85,6 +85,12 @@ def view(
 
     Raises:
         RemoraError: if viser is not installed, the port is in use, or there is nothing to show.
+
+    Example:
+        >>> page = rm.view(rm.load("servicer"), port=0, open=False)
+        >>> page.url.startswith("http://127.0.0.1:")
+        True
+        >>> page.close()
     """
     chosen_scene(scene, dark, SPACE)
     shown = viewable(thing, mesh_root)

@@ -52,6 +52,29 @@ def close_loops(
     Raises:
         RemoraError: if no such configuration is found; the message names the constraints that are
             not satisfied at the best one, and by how much.
+
+    Example:
+        >>> bar = {"mass": 1.0, "inertia": (0.1, 0.1, 0.1)}
+        >>> linkage = rm.Builder("linkage").body("ground", mass=100.0, inertia=(10, 10, 10))
+        >>> for name in ("crank", "coupler", "rocker"):
+        ...     linkage = linkage.body(name, **bar)
+        >>> linkage = (
+        ...     linkage.joint("a", "revolute", "ground", "crank")
+        ...     .joint("b", "revolute", "crank", "coupler", xyz=(0.4, 0, 0))
+        ...     .joint("d", "revolute", "ground", "rocker", xyz=(1, 0, 0))
+        ...     .rod(
+        ...         "c",
+        ...         "coupler",
+        ...         "rocker",
+        ...         length=0.5,
+        ...         parent_xyz=(1, 0, 0),
+        ...         child_xyz=(0.8, 0, 0),
+        ...     )
+        ...     .build(base="fixed")
+        ... )
+        >>> q, v = rm.close_loops(linkage, np.array([0.5, 0.5, 1.5]))
+        >>> np.allclose(rm.constraint_residual(linkage, q), 0.0, atol=1e-9)
+        True
     """
     q = configuration(robot, q)
     v = np.zeros(robot.nv) if v is None else velocity(robot, v)

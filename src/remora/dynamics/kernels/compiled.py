@@ -102,6 +102,14 @@ def compile(
             the others: `"mass"`, `"com"`, `"inertia"`, `"placement"` for all bodies or joints, or
             of one: `"arm.mass"`, `"elbow.placement"`. `target`: "cpu", or "cuda" for a
             `CudaKernel`.
+
+    Example:
+        >>> robot = rm.load("servicer")
+        >>> kernel = rm.compile(rm.forward_dynamics, robot)
+        >>> q, v = rm.random_state(robot, seed=0)
+        >>> q, v = np.tile(q, (1000, 1)), np.tile(v, (1000, 1))
+        >>> kernel(q, v, np.zeros_like(v)).shape
+        (1000, 13)
     """
     if isinstance(function, Robot) and robot is None:
         check_names(options, CompiledRobot.__init__)

@@ -34,7 +34,7 @@ class Builder(DescribesConstraints):
 
     Example:
         >>> robot = (
-        ...     Builder("one arm")
+        ...     rm.Builder("one arm")
         ...     .body("bus", mass=100.0, inertia=(20.0, 20.0, 20.0))
         ...     .body("arm", mass=5.0, com=(0.5, 0.0, 0.0), inertia=(0.1, 1.0, 1.0))
         ...     .joint("shoulder", "revolute", "bus", "arm", xyz=(1.0, 0.0, 0.0), axis=(0, 0, 1))

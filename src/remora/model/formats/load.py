@@ -77,8 +77,9 @@ def load(
         InvalidValue: if an option is invalid, such as a `base` that is not a joint type.
 
     Example:
-        >>> load("servicer").joints[0].kind
-        'free'
+        >>> robot = rm.load("servicer")
+        >>> robot.joints[0].kind, robot.nq, robot.nv
+        ('free', 15, 13)
     """
     if base is not None:
         base = base_kind(base)

@@ -154,6 +154,17 @@ def simulate_batch(
     Raises:
         SimulationError: if a run does not stay finite.
         InvalidValue: if robot parameters are physically impossible.
+
+    Example:
+        >>> robot = rm.load("servicer")
+        >>> q, v = rm.neutral(robot), np.zeros(robot.nv)
+        >>> torque = np.zeros((100, robot.nv))
+        >>> torque[:, 6] = np.linspace(0.0, 1.0, 100)  # N m, on the first joint of the arm
+        >>> runs = rm.simulate_batch(
+        ...     robot, q, v, 1.0, torque=torque, integrator=rm.Integrator(step=0.01)
+        ... )
+        >>> runs.q.shape
+        (100, 2, 15)
     """
     if not isinstance(system, System):
         check_robot("simulate_batch", system, q, v)

@@ -114,6 +114,14 @@ def simulate(
 
     Raises:
         SimulationError: if the run cannot continue; it holds the `time` and the `recording`.
+
+    Example:
+        >>> robot = rm.load("servicer")
+        >>> q, v = rm.neutral(robot), np.zeros(robot.nv)
+        >>> push = {"shoulder_pitch": rm.Pulse(0.0, 0.5, 10.0)}  # 10 N m for half a second
+        >>> run = rm.simulate(robot, q, v, duration=2.0, torque=push, record=0.5)
+        >>> np.degrees(run.joint("shoulder_pitch").q).round(2)
+        array([ 0.  ,  7.84, 22.4 , 35.31, 47.15])
     """
     record = record_of(record)
     made = prepare_run(

@@ -49,13 +49,6 @@ class SavedState(NamedTuple):
 class Simulation:
     """A run that is advanced call by call: for learning environments and controllers outside.
 
-    For example::
-
-        sim = rm.Simulation(system, q, v, duration=60.0)
-        while not sim.ended:
-            sim.set_input("torque", policy(sim.t, sim.q, sim.v))
-            sim.advance(sim.t + 0.02)
-
     The run has the same bits as one call of `rm.simulate`, for any sequence of `advance`: no step
     ends where you look. The state at `t` comes from the dense output of the step that contains it,
     as that of a sample does; the state of the run itself is the end of that step.
@@ -66,6 +59,20 @@ class Simulation:
     with the new value. So it has the bits of `rm.simulate` with a load that is constant between
     these times (zero-order hold), and `breaks` there. What was seen in between may differ from the
     recording by the error tolerance.
+
+    Example:
+        >>> robot = rm.load("servicer")
+        >>> sim = rm.Simulation(robot, rm.neutral(robot), np.full(robot.nv, 0.1), duration=0.1)
+        >>> while not sim.ended:
+        ...     sim.set_input("torque", -5.0 * sim.v)  # a policy
+        ...     _ = sim.advance(sim.t + 0.02)
+        <remora.simulation.engine.simulation.Simulation object at 0x7f06b94b2c10>
+        <remora.simulation.engine.simulation.Simulation object at 0x7f06b94b2c10>
+        <remora.simulation.engine.simulation.Simulation object at 0x7f06b94b2c10>
+        <remora.simulation.engine.simulation.Simulation object at 0x7f06b94b2c10>
+        <remora.simulation.engine.simulation.Simulation object at 0x7f06b94b2c10>
+        >>> len(sim.recording().t) > 5
+        True
     """
 
     def __init__(

@@ -66,6 +66,15 @@ class Event:
         at_start: whether it also occurs where it is first watched, at the start of the run or of
             its phase, if the condition is beyond zero there: not positive for direction -1, not
             negative for +1.
+
+    Example:
+        >>> robot = rm.load("servicer")
+        >>> q, v = rm.neutral(robot), np.zeros(robot.nv)
+        >>> v[-1] = 0.5  # rad/s
+        >>> turned = rm.Event(lambda t, q, v: q[-1] - 0.1, name="turned")
+        >>> run = rm.simulate(robot, q, v, 10.0, events=[turned])
+        >>> run.events[-1].name
+        'turned'
     """
 
     condition: Callable[[float, Array, Array], float]

@@ -53,6 +53,15 @@ class Phase:
             its axes, m/s.
         after_event: whether the phase is entered only if an event with action `next` ended the
             phase before; otherwise the run ends there.
+
+    Example:
+        >>> robot = rm.load("servicer")
+        >>> q, v = rm.neutral(robot), np.zeros(robot.nv)
+        >>> push = rm.Phase(0.5, torque={"elbow_pitch": 2.0}, name="push")
+        >>> drift = rm.Phase(1.0, name="drift")
+        >>> run = rm.simulate(robot, q, v, [push, drift])
+        >>> run.duration
+        1.5
     """
 
     duration: float

@@ -42,6 +42,13 @@ class Integrator:
         breaks: times at which your functions are not smooth; no step crosses them, s.
         step_to_samples: whether steps end at every sample; otherwise samples are dense output.
             Steps of batches always end there.
+
+    Example:
+        >>> robot = rm.load("servicer")
+        >>> q, v = rm.neutral(robot), np.zeros(robot.nv)
+        >>> run = rm.simulate(robot, q, v, 1.0, integrator=rm.Integrator("rk4", step=0.01))
+        >>> len(run.t)
+        101
     """
 
     method: str | None = None
@@ -176,6 +183,13 @@ class Record:
             holds the batch, or `keep` it with `ok` False. For a run with physically impossible
             robot parameters (a mass that is not positive, a placement that is not a unit dual
             quaternion): `raise`, or `keep` it with `ok` False and NaN for its states.
+
+    Example:
+        >>> robot = rm.load("servicer")
+        >>> q, v = rm.neutral(robot), np.zeros(robot.nv)
+        >>> run = rm.simulate(robot, q, v, 1.0, record=rm.Record(sample=0.25, note="drift"))
+        >>> run.t
+        array([0.  , 0.25, 0.5 , 0.75, 1.  ])
     """
 
     sample: float | ArrayLike | None = None
@@ -220,6 +234,16 @@ class Runs:
         initial: initial states of components that differ from the declared ones, by name.
         seed: of the noise of components, from 0 to 2⁶⁴ - 1.
         index: index of each run for its noise; by default 0, 1, 2, ...
+
+    Example:
+        >>> robot = rm.load("servicer")
+        >>> q, v = rm.neutral(robot), np.zeros(robot.nv)
+        >>> runs = rm.Runs(parameters={"bus.mass": np.linspace(400.0, 450.0, 8)})
+        >>> batch = rm.simulate_batch(
+        ...     robot, q, v, 1.0, integrator=rm.Integrator(step=0.01), runs=runs
+        ... )
+        >>> len(batch)
+        8
     """
 
     count: int | None = None

@@ -47,6 +47,13 @@ def report(
     Raises:
         RemoraError: if the run has no samples, matplotlib is not installed, or the file cannot be
             written.
+
+    Example:
+        >>> robot = rm.load("servicer")
+        >>> q, v = rm.neutral(robot), np.zeros(robot.nv)
+        >>> run = rm.simulate(robot, q, v, 1.0, record=0.1)
+        >>> rm.report(run, "report.html", animation=False).name
+        'report.html'
     """
     file = Path(path)
     if file.is_dir():
