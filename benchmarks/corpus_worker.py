@@ -36,7 +36,7 @@ REASONS = (
     ("sub-models, deformable bodies, plugins", r"sub-models|deformable|plugins"),
     ("an equality of tendons", r"equality"),
     ("inertia along a tendon", r"tendon"),
-    ("a number that is none, too many or too few numbers", r"is not a number|must be \d+ number"),
+    ("a malformed number, too many or too few numbers", r"is not a number|must be \d+ number"),
     ("no mass, or inertia that makes forward dynamics undefined", r"mass|inertia|forward dynamics"),
     ("not a tree (names, roots, cycles, parents)", r"root|cycle|unknown (parent|child)|used twice"),
     ("not well-formed XML", r"well-formed|decoded|empty"),

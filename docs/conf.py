@@ -4,7 +4,8 @@ import sys
 from importlib.metadata import version as installed_version
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))
 
 project = "Remora"
 author = "The Remora authors"
@@ -34,3 +35,4 @@ napoleon_numpy_docstring = False
 html_theme = "furo"
 html_title = f"Remora {release}"
 html_copy_source = False
+html_search_scorer = str(HERE / "search_scores.js")

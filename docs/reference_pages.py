@@ -358,8 +358,9 @@ def index_page(pages: list[Page]) -> str:
     parts = [
         heading("Reference"),
         "Every public name, from the docstrings. `Array` is a NumPy array of floats, or of CasADi "
-        "`SX` with `dtype=object`; `ArrayLike` is whatever becomes one. `LoadLike` is what acts in a "
-        "run: numbers, a function of (t, q, v), a profile, a controller, or a dictionary of these.",
+        "`SX` with `dtype=object`; `ArrayLike` is whatever becomes one. `LoadLike` is a load of a "
+        "run: numbers, a function of (t, q, v), a profile, a controller, or a dictionary of these. "
+        "Examples need `import numpy as np` and `import remora as rm`.",
         ".. py:module:: remora",
         ".. toctree::\n   :maxdepth: 1\n   :hidden:\n\n"
         + "\n".join(f"   {page.file}" for page in pages),
@@ -377,7 +378,11 @@ def files_page() -> str:
     for file in sorted(SOURCE.rglob("*")):
         if file.suffix in (".py", ".js") and "__pycache__" not in file.parts:
             folders.setdefault(file.parent, []).append((file.name, about(file)))
-    parts = [heading("Source files"), "Each file of the source with its first sentence."]
+    parts = [
+        heading("Source files"),
+        "Each file of the source with its first sentence. Packages import each other as drawn:",
+        ".. image:: /pictures/import_graph.png\n   :alt: The import graph of the packages",
+    ]
     for folder, rows in sorted(folders.items()):
         title = f"{folder.relative_to(SOURCE.parent)}/"
         lines = [".. list-table::\n   :widths: 25 75\n"]

@@ -36,7 +36,7 @@ FENCE = re.compile(
 )
 PEERS = ("pinocchio", "mujoco")
 GENERATOR = ROOT / "docs" / "reference_pages.py"
-#: Public names whose docstrings have an example: the main ones, which a first day needs, and others.
+#: Public names whose docstrings have an example: all main ones, and some others.
 EXAMPLES = (
     "load", "Builder", "combine", "jacobian", "generalized_jacobian", "forward_dynamics",
     "inverse_dynamics", "reaction_wrenches", "close_loops", "inverse_kinematics", "manipulability",

@@ -2,7 +2,6 @@
 
     python docs/pictures/make_import_graph.py                      # draws import_graph.png
     python docs/pictures/make_import_graph.py SRC OUT.png          # of another source folder
-    python docs/pictures/make_import_graph.py --files              # tables of files, as Markdown
 
 Imports inside functions count, too.
 """
@@ -116,15 +115,10 @@ def draw(edges: dict[str, set[str]], file: Path) -> None:
 
 def main() -> None:
     """Print the hubs and the cycles, and draw."""
-    arguments = [a for a in sys.argv[1:] if not a.startswith("--")]
+    arguments = sys.argv[1:]
     source = Path(arguments[0]) if arguments else ROOT / "src"
     modules = module_files(source)
     edges = imports(modules)
-    if "--files" in sys.argv:
-        for name, file in modules.items():
-            line = (ast.get_docstring(ast.parse(file.read_text())) or "").splitlines()[:1]
-            print(f"| `{name.removeprefix('remora.')}` | {''.join(line)} |")
-        return
     between: dict[str, set[str]] = defaultdict(set)
     for name, targets in edges.items():
         between[package(name, modules)] |= {package(t, modules) for t in targets}

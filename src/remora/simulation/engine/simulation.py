@@ -66,11 +66,6 @@ class Simulation:
         >>> while not sim.ended:
         ...     sim.set_input("torque", -5.0 * sim.v)  # a policy
         ...     _ = sim.advance(sim.t + 0.02)
-        <remora.simulation.engine.simulation.Simulation object at 0x7f06b94b2c10>
-        <remora.simulation.engine.simulation.Simulation object at 0x7f06b94b2c10>
-        <remora.simulation.engine.simulation.Simulation object at 0x7f06b94b2c10>
-        <remora.simulation.engine.simulation.Simulation object at 0x7f06b94b2c10>
-        <remora.simulation.engine.simulation.Simulation object at 0x7f06b94b2c10>
         >>> len(sim.recording().t) > 5
         True
     """

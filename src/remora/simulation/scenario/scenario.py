@@ -157,7 +157,7 @@ def load_scenario(
         UnknownName: if there is no bundled scenario of that name.
 
     Example:
-        >>> load_scenario("unfold").robot.name
+        >>> rm.load_scenario("unfold").robot.name
         'servicer'
     """
     file = _located(path)
