@@ -31,6 +31,9 @@ autodoc_typehints = "signature"
 # In the types of properties; other signatures are shortened by reference_pages.
 autodoc_type_aliases = {"Array": "Array", "ArrayLike": "ArrayLike"}
 napoleon_numpy_docstring = False
+# Attributes as one list, whose types are in the signature.
+napoleon_use_ivar = True
+napoleon_attr_annotations = False
 
 html_theme = "furo"
 html_title = f"Remora {release}"

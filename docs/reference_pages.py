@@ -125,26 +125,15 @@ class Reference:
 
     @cached_property
     def pages(self) -> list[Page]:
-        """The pages of topics and namespaces, those without objects left out."""
-        by_topic = {topic: Page(topic.file, topic.title, guide_line(topic.guides), "remora")
-                    for topic in TOPICS}  # fmt: skip
+        """The pages of topics and namespaces; topics without objects are left out."""
+        topics = {topic: Page(topic.file, topic.title, guide_line(topic), "remora")
+                  for topic in TOPICS}  # fmt: skip
         for name in names_of(remora):
             value = getattr(remora, name)
             if not isinstance(value, types.ModuleType):
-                by_topic[topic_of(name, value)].objects[f"remora.{name}"] = value
-        pages = list(by_topic.values())
-        for place, module in self.namespaces.items():
-            text = inspect.cleandoc(module.__doc__ or "")
-            title = "rm" + place.removeprefix("remora")
-            page = Page(place.removeprefix("remora.").replace(".", "_"), title, text, place)
-            page.objects = {f"{place}.{name}": getattr(module, name) for name in names_of(module)}
-            page.objects = {
-                name: value
-                for name, value in page.objects.items()
-                if not isinstance(value, types.ModuleType)
-            }
-            pages.append(page)
-        pages = [page for page in pages if page.objects or page.module != "remora"]
+                topics[topic_of(name, home(name, value))].objects[f"remora.{name}"] = value
+        pages = [page for page in topics.values() if page.objects]
+        pages += [self.namespace_page(place) for place in self.namespaces]
         known = [id(value) for page in pages for value in page.objects.values()]
         for page in pages:
             for value in page.objects.values():
@@ -153,6 +142,22 @@ class Reference:
                         known.append(id(kind))
                         page.returned[f"{kind.__module__}.{kind.__qualname__}"] = kind
         return pages
+
+    def namespace_page(self, place: str) -> Page:
+        """Return the page of a namespace, with links to those in it."""
+        module = self.namespaces[place]
+        inner = [name for name in self.namespaces if name.rpartition(".")[0] == place]
+        links = ", ".join(f":doc:`{file_of(name)}`" for name in inner)
+        paragraphs = (
+            inspect.cleandoc(module.__doc__ or ""),
+            guide_line(next(iter(topics_with(module.__name__)), None)),
+            f"Namespaces in it: {links}." if links else "",
+        )
+        page = Page(file_of(place), file_of(place), "\n\n".join(filter(None, paragraphs)), place)
+        for name in names_of(module):
+            if f"{place}.{name}" not in self.namespaces:
+                page.objects[f"{place}.{name}"] = getattr(module, name)
+        return page
 
     def files(self) -> dict[str, str]:
         """Return the text of every file of `docs/reference` by its name."""
@@ -175,20 +180,32 @@ def names_of(module: types.ModuleType) -> list[str]:
     ]
 
 
-def topic_of(name: str, value: Any) -> Topic:
-    """Return the topic of a public name of `rm`, by the module that it is defined in."""
-    defined = inspect.isclass(value) or inspect.isroutine(value)
-    home = value.__module__ if defined else homes_of_names(source_of(remora))[name]
-    home = home.removeprefix("remora.")
-    fitting = [
-        (len(prefix), topic)
-        for topic in TOPICS
-        for prefix in topic.homes
-        if f"{home}.".startswith(f"{prefix}.")
-    ]
+def file_of(place: str) -> str:
+    """Return the title and file name of a namespace's page: `rm.control`."""
+    return "rm" + place.removeprefix("remora")
+
+
+def home(name: str, value: Any) -> str:
+    """Return the module that a public name of `rm` is defined in."""
+    if inspect.isclass(value) or inspect.isroutine(value):
+        return value.__module__
+    return homes_of_names(source_of(remora))[name]
+
+
+def topics_with(module: str) -> list[Topic]:
+    """Return the topics of a module, the one that names it most closely first."""
+    place = module.removeprefix("remora.") + "."
+    fitting = [(len(prefix), topic) for topic in TOPICS for prefix in topic.homes
+               if place.startswith(f"{prefix}.")]  # fmt: skip
+    return [topic for _, topic in sorted(fitting, key=lambda row: -row[0])]
+
+
+def topic_of(name: str, module: str) -> Topic:
+    """Return the topic of a public name of `rm` that is defined in a module."""
+    fitting = topics_with(module)
     if not fitting:
-        raise LookupError(f"rm.{name} is defined in {home}, which no row of TOPICS has")
-    return max(fitting, key=lambda row: row[0])[1]
+        raise LookupError(f"rm.{name} is defined in {module}, which no row of TOPICS has")
+    return fitting[0]
 
 
 def rank(row: tuple[str, Any]) -> tuple[bool, bool, bool]:
@@ -341,10 +358,10 @@ def heading(title: str) -> str:
     return f"{title}\n{'=' * len(title)}"
 
 
-def guide_line(guides: tuple[str, ...]) -> str:
-    """Return a line that leads to the pages with explanations."""
-    links = ", ".join(f":doc:`/{guide}`" for guide in guides)
-    return f"Explained in {links}." if guides else ""
+def guide_line(topic: Topic | None) -> str:
+    """Return a line that leads to the pages that explain a topic."""
+    links = ", ".join(f":doc:`/{guide}`" for guide in topic.guides) if topic else ""
+    return f"Explained in {links}." if links else ""
 
 
 def first_sentence(text: str) -> str:
