@@ -54,26 +54,26 @@ NOTES = (
     "one run: wall time of the whole call, kernels in the cache, on one thread; Remora records"
     " every step with its torques, accelerations and work",
     "SciPy: solve_ivp(DOP853) over Pinocchio's aba (free flyer, its quaternion four plain numbers),"
-    " started anew at the pulses' ends, as Remora does; it knows beforehand which pulse acts, and"
-    " keeps the states alone",
+    " restarted at the pulses' ends, as in Remora; which pulse acts is set beforehand, and only the"
+    " states are kept",
     "MuJoCo, one run: mj_step in mujoco.rollout, its loop in C++, arrays given; the torque is that"
     " of the middle of each step, computed before the clock starts, and held over the step: that,"
     " not RK4, is why its state is off",
     "drift: the largest change of linear and angular momentum (about the inertial origin, where the"
     " robot starts), which begin at zero; all by the same function of Remora",
     "off by: the largest difference of the state at the end from that of dop853, rad, m and per s",
-    "many runs: wall time of the whole call of rm.simulate_batch, start and end kept; what"
-    " comes before the first step was made in a call before and is kept",
+    "many runs: wall time of the whole call of rm.simulate_batch, start and end kept; preparation"
+    " was done by an earlier call",
     f"MuJoCo, many runs: mujoco.rollout, RK4, the same model without contacts and constraints, on 1"
     f" of {SLICE} of the runs (at least 8 for each thread), its time per step taken for all; it"
     " writes every step's state",
     "per core: both with one thread",
-    "MuJoCo has no float32 on the processor: its float64 stands beside it",
+    "MuJoCo has no float32 on the processor: the float32 rows compare with its float64",
 )
 GPU_NOTES = (
     "whole call: rm.simulate_batch(target='cuda') from arrays on the device to the results there,"
-    " waited for; the kernel is kept from the call before",
-    "steps alone: the same kernel, loaded before, launched again, waited for",
+    " synchronized; the kernel is in memory",
+    "steps alone: the same loaded kernel, launched again, synchronized",
     "MuJoCo: on the processor of the machine with the GPU, in the same run",
     f"MJX: jit of {MJX_STEPS} steps (lax.fori_loop) of vmap(mjx.step), RK4, float32, compiled"
     " ahead, its time per step taken for all; products in full precision",
