@@ -7,7 +7,7 @@ from scipy.integrate import solve_ivp
 import remora as rm
 from numeric import assert_close, configuration_rate
 from remora.algebra import pose
-from remora.analysis import floating_workspace
+from remora.analysis import free_floating_workspace
 
 FREE = {"joint_1": (-10.0, 10.0), "joint_2": (-10.0, 10.0)}
 

@@ -8,7 +8,7 @@ import pytest
 import remora as rm
 from remora.algebra import pose
 from remora.analysis import arm, coupling, pseudo_inertia, straight_path, subspaces
-from remora.analysis.floating_workspace import FloatingWorkspace
+from remora.analysis.free_floating_workspace import FloatingWorkspace
 from remora.analysis.robot_errors import deviated, robot_errors
 
 

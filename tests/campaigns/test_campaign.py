@@ -332,8 +332,8 @@ def test_tables(folder, tmp_path):
 
 
 def test_bundled_studies_load():
-    assert {*rm.bundled_studies()} == {"capture", "reach_payload", "rigid_capture"}
-    for name in rm.bundled_studies():
+    assert {*rm.bundled("studies")} == {"capture", "reach_payload", "rigid_capture"}
+    for name in rm.bundled("studies"):
         assert rm.load_study(name, runs=2).runs == 2
 
 

@@ -313,7 +313,7 @@ def test_the_command_line_tells_the_rates(stored, tmp_path):
         assert line == [name, rate, *f"{interval(made[name])} %".split()]
     told = remora("campaign", "--list", columns=200)
     listed = {line.split()[0]: line.split() for line in told.stdout.splitlines()[1:]}
-    for name in rm.bundled_studies():
+    for name in rm.bundled("studies"):
         study = rm.load_study(name)
         assert listed[name][1:3] == [study.scenario.name, f"{study.runs:,}"]
     wrong = remora("campaign", "replay", stored.folder.path, RUNS, columns=300)

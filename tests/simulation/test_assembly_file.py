@@ -82,7 +82,7 @@ def test_faults(tmp_path, text, message):
 
 
 def test_bundled_assemblies():
-    assert {"sa24_branched", "sa24_mobile"} <= set(rm.bundled_assemblies())
+    assert {"sa24_branched", "sa24_mobile"} <= set(rm.bundled("assemblies"))
     assert rm.load_assembly("sa24_branched").nv == 24
     mobile = rm.load_assembly("sa24_mobile")
     assert (mobile.nv, mobile.nb) == (30, 28)

@@ -237,9 +237,9 @@ def test_a_spline_is_smooth_and_meets_its_points():
 
 def test_the_bundled_ones_are_listed_and_load():
     assert {"grasp_push", "hold_attitude", "reach_payload", "unfold", "vt18"} <= set(
-        rm.bundled_scenarios()
+        rm.bundled("scenarios")
     )
-    for name in rm.bundled_scenarios():
+    for name in rm.bundled("scenarios"):
         scenario = rm.load_scenario(name)
         assert scenario.description
         assert all(phase.name for phase in scenario.phases)

@@ -10,7 +10,7 @@ from scipy.spatial import ConvexHull
 import remora as rm
 from remora.algebra import pose
 from remora.analysis.cells import Grid
-from remora.analysis.conditioning import NEAR, SINGULAR
+from remora.analysis.jacobian_conditioning import NEAR, SINGULAR
 from remora.viewer.figures import workspace_figures as figures
 from remora.viewer.figures.conditioning_figure import conditioning_figure
 from remora.viewer.figures.interconnection_figure import interconnection_figure

@@ -15,7 +15,7 @@ from remora.algebra import pose
 from remora.algebra.array_ops import Array
 from remora.analysis.arm import moving_joints
 from remora.analysis.cells import Mask
-from remora.analysis.coupling import PARTS, coupling_of
+from remora.analysis.base_coupling import PARTS, coupling_of
 from remora.analysis.manipulability import (
     Manipulability,
     characteristic_length,
