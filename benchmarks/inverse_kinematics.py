@@ -55,7 +55,7 @@ def remora_solver(robot: rm.Robot, starts: int) -> Callable[[np.ndarray], np.nda
 
     def solve(target: np.ndarray) -> np.ndarray:
         return rm.inverse_kinematics(
-            robot, rm.FrameTask("tool", target, **task), START, tolerance=LENGTH,
+            robot, rm.tasks.FrameTask("tool", target, **task), START, tolerance=LENGTH,
             max_iterations=ITERATIONS, starts=starts,
         ).q  # fmt: skip
 

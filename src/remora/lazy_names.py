@@ -92,7 +92,8 @@ def _is_submodule(module: ModuleType, name: str) -> bool:
 def _unknown(module: ModuleType, name: str) -> str:
     """Return the message for an unknown name; one in a module of the package is suggested first."""
     package, hint = module.__name__, ""
-    close = difflib.get_close_matches(name, module.__all__, 1, cutoff=0.7)
+    known: list[str] = module.__all__
+    close = difflib.get_close_matches(name, known, 1, cutoff=0.7)
     places = [] if name.startswith("_") else _places(module, name)
     if places:
         hint = f"; it is {places[0]}"

@@ -141,7 +141,7 @@ def test_what_drives_an_output_is_sorted_by_strength(stored):
         assert sizes == sorted(sizes, reverse=True)
     assert next(iter(stored.drivers("angle"))) == "body_2.mass"
     assert next(iter(stored.drivers("speed"))) == "start.joints.J2"
-    with pytest.raises(rm.UnknownName, match="no output named 'end'"):
+    with pytest.raises(rm.errors.UnknownName, match="no output named 'end'"):
         stored.drivers("end")
 
 

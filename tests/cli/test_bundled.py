@@ -38,7 +38,7 @@ def test_what_is_bundled_is_listed_and_printed(what):
     for name, file in files.items():
         assert f"\n{name} " in listed
         assert invoked(what, name).stdout == file.read_text(encoding="utf-8")
-    with pytest.raises(rm.UnknownName, match="named 'unfolt'"):
+    with pytest.raises(rm.errors.UnknownName, match="named 'unfolt'"):
         typer.testing.CliRunner().invoke(app, [what, "unfolt"], catch_exceptions=False)
 
 

@@ -91,7 +91,7 @@ class Own(rm.Component):
 def keys_of_kernels():
     """Keys of kernels of all kinds, each with the modules of which it is made; None: of a graph."""
     robot = rm.load("vt18_satellite")
-    law = rm.AttitudePD(robot, (0, 0, 0, 1), 1.0, 1.0, 0.1)
+    law = rm.control.AttitudePD(robot, (0, 0, 0, 1), 1.0, 1.0, 0.1)
     phase = functools.partial(batch_phases._program, "free")
     return {
         "graph": (lambda: entry_key("graph", b"nodes"), None),

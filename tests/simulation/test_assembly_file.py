@@ -76,7 +76,7 @@ connections: [{child: one, parent: hub, at: bus}]
 def test_faults(tmp_path, text, message):
     path = tmp_path / "bad.yaml"
     path.write_text(text, encoding="utf-8")
-    with pytest.raises(rm.ModelError) as error:
+    with pytest.raises(rm.errors.ModelError) as error:
         rm.load_assembly(path)
     assert message in str(error.value)
 
@@ -87,5 +87,5 @@ def test_bundled_assemblies():
     mobile = rm.load_assembly("sa24_mobile")
     assert (mobile.nv, mobile.nb) == (30, 28)
     assert len({id(robot) for robot in mobile.subsystems.values()}) == 3  # one robot a file
-    with pytest.raises(rm.UnknownName, match="no bundled assembly named 'sa25'"):
+    with pytest.raises(rm.errors.UnknownName, match="no bundled assembly named 'sa25'"):
         rm.load_assembly("sa25")

@@ -8,8 +8,8 @@ import pytest
 import remora as rm
 from plain_settings import grouped
 from remora.algebra.array_ops import less, select
-from remora.simulation.inputs.loads import Sum
 from remora.model.formats.bundled import bundled
+from remora.simulation.inputs.loads import Sum
 from sliders import slider
 
 #: Differences that are allowed, rad and m: with fixed steps rounding; with adaptive ones what is

@@ -6,10 +6,6 @@ from typing import TYPE_CHECKING
 from remora.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from remora.analysis.jacobian_conditioning import (
-        Conditioning,
-        conditioning,
-    )
     from remora.analysis.base_coupling import (
         Coupling,
         DisturbanceBudget,
@@ -23,6 +19,10 @@ if TYPE_CHECKING:
     from remora.analysis.free_floating_workspace import (
         FloatingWorkspace,
         floating_workspace,
+    )
+    from remora.analysis.jacobian_conditioning import (
+        Conditioning,
+        conditioning,
     )
     from remora.analysis.manipulability import Manipulability
     from remora.analysis.measures import manipulability_map

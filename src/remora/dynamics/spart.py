@@ -3,7 +3,7 @@
 Links are the robot's bodies, base first; t_i = [ω_i, ṙ_i] is the twist of link i's centre of mass
 and q̇ = [q̇_0, q̇_m] with q̇_0 = [ω_0 in the base's axes, ṙ_0 in inertial axes] [SPART17, eq. 14].
 All joint types are supported: where SPART has a vector p_i, a joint with several degrees of freedom
-has one column for each. `rm.spart_layout` converts q, v and forces to SPART's and back.
+has one column for each. `rm.layouts.spart` converts q, v and forces to SPART's and back.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def joint_axes(robot: Robot, q: ArrayLike) -> Array:
         if len(joint.axes) > 1 or (len(joint.axes) == 0 and joints.kind(joint).nv > 0):
             raise InvalidValue(
                 f"joint {joint.name!r} of kind {joint.kind!r} has no single axis e_i; its screws "
-                "are the columns of rm.spart.natural_orthogonal_complement(robot, q).N_d"
+                "are the columns of rm.papers.spart17.natural_orthogonal_complement(robot, q).N_d"
             )
         axes.append(_apply(link.R, joint.axes[0]) if len(joint.axes) else np.zeros(3))
     joined = stack(axes, axis=-2) if axes else np.zeros((0, 3))

@@ -54,7 +54,7 @@ class SubsystemFile(Settings):
 
 
 class ConnectionFile(Settings):
-    """A connection; see `rm.Connection`."""
+    """A connection; see `rm.papers.sa24.Connection`."""
 
     child: _Name
     parent: _Name
