@@ -1,9 +1,9 @@
 """A reach that disturbs its base as little as possible, planned by IPOPT with exact derivatives.
 
 `rm.dynamics.casadi_function` gives CasADi the forward dynamics of SPART17's planar robot. A
-nonlinear program (multiple shooting, piecewise constant torques) finds the torques that bring the tool to a
-target at rest and keep the base's attitude, within torque limits. They are flown in `rm.simulate`
-and compared with a reach along a straight line of the joints.
+nonlinear program (multiple shooting, piecewise constant torques) finds the torques that bring the
+tool to a target at rest and keep the base's attitude, within torque limits. They are flown in
+`rm.simulate` and compared with a reach along a straight line of the joints.
 """
 
 import casadi

@@ -1,9 +1,9 @@
 """A floating arm tracks a circle under limits, and a second task uses what is left free.
 
 Every 50 ms `rm.tasks.solve_tasks` returns the joint speeds that follow the circle best, with limits
-of range, speed and acceleration. The base recoils so that the momentum stays zero. The arm has seven
-joints and the position of the tool needs three, so a task of lower priority can keep the base from
-turning as far as that does not disturb the tool.
+of range, speed and acceleration. The base recoils so that the momentum stays zero. The arm has
+seven joints and the position of the tool needs three, so a task of lower priority can keep the base
+from turning as far as that does not disturb the tool.
 """
 
 import numpy as np

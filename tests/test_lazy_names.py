@@ -112,7 +112,7 @@ def test_a_fault_in_a_module_is_not_hidden(tmp_path, monkeypatch):
 def test_a_package_without_source_is_refused():
     module = types.ModuleType("made_in_memory")
     with pytest.raises(ImportError, match="needs its source file"):
-        lazy_names(module)
+        lazy_names(module)[0]("thing")
 
 
 def test_sigint_is_looked_at_when_remora_is_imported():

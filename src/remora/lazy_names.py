@@ -84,7 +84,7 @@ def _imported(home: str, name: str, package: str) -> Any:
 
 
 def _is_submodule(module: ModuleType, name: str) -> bool:
-    is_package = hasattr(module, "__path__")
+    is_package = "__path__" in vars(module)
     full = f"{module.__name__}.{name}"
     return is_package and not name.startswith("_") and importlib.util.find_spec(full) is not None
 
@@ -110,6 +110,6 @@ def _places(module: ModuleType, name: str) -> list[str]:
         below = sys.modules.get(path) if own.islower() else None
         if below is None and own.islower() and _is_submodule(module, own):
             below = importlib.import_module(path)
-        if below is not None and hasattr(below, "__all__"):
+        if below is not None and "__all__" in vars(below):
             found += [f"{path}.{name}"] * (name in below.__all__) + _places(below, name)
     return found
