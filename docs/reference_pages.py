@@ -14,7 +14,7 @@ import sys
 import types
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -38,48 +38,36 @@ class Topic:
 
 
 TOPICS = (
-    Topic("robots", "Robots and robot files", ("model", "model.building", "model.formats"),
+    Topic("robots", "Robots, robot files, errors",
+          ("model", "model.building", "model.formats", "errors"),
           ("loading", "building", "joints")),
     Topic("states", "States", ("model.state", "model.named_states"), ("notation",)),
-    Topic("layouts", "Layouts of other libraries", ("model.layouts",), ("layouts",)),
-    Topic("kinematics", "Kinematics", ("dynamics.kinematics", "dynamics.maximal.joint_relations"),
-          ("kinematics",)),
-    Topic("momentum", "Momentum and energy", ("dynamics.momentum",), ("kinematics",)),
-    Topic("dynamics", "Dynamics",
-          ("dynamics.formulations", "dynamics.forces", "dynamics.recursive",
-           "dynamics.lagrangian.matrices"), ("dynamics", "formulations")),
-    Topic("floating_base", "Floating base: reduced and equivalent models",
-          ("dynamics.floating", "dynamics.lagrangian"), ("dynamics", "fpg11")),
-    Topic("maximal", "Maximal and image-space coordinates", ("dynamics.maximal",),
-          ("formulations", "dm93")),
-    Topic("constraints", "Constraints and closed loops",
-          ("dynamics.constraints", "model.constraint", "model.building.add_constraint",
-           "model.mimic_gears"), ("loops",)),
-    Topic("derivatives", "Derivatives", ("dynamics.derivatives",), ("derivatives",)),
-    Topic("inverse_kinematics", "Inverse kinematics and tasks",
-          ("planning", "simulation.inputs.reach"), ("inverse_kinematics",)),
-    Topic("components", "Components and systems", ("components",), ("components",)),
-    Topic("ready_made", "Actuators, sensors and surroundings",
-          ("actuators", "sensors", "estimation", "world", "simulation.inputs.signal_source",
-           "simulation.scenario.component_table"), ("components",)),
-    Topic("control", "Control", ("control",), ("control",)),
+    Topic("equations", "Kinematics and dynamics",
+          ("dynamics", "planning", "model.constraint", "simulation.inputs.reach"),
+          ("kinematics", "dynamics", "inverse_kinematics", "loops")),
+    Topic("components", "Components and systems",
+          ("components", "simulation.inputs.signal_source",
+           "simulation.scenario.component_table"),
+          ("components",)),
     Topic("simulation", "Simulation",
           ("simulation.engine", "simulation.inputs", "simulation.integrators"), ("simulate",)),
-    Topic("recordings", "Recordings", ("simulation.recording", "simulation.storage"),
-          ("recordings",)),
-    Topic("batches", "Batches", ("simulation.batch",), ("batches",)),
-    Topic("scenarios", "Scenario files", ("simulation.scenario",), ("scenarios",)),
-    Topic("campaigns", "Campaigns", ("campaigns",), ("campaigns",)),
+    Topic("results", "Recordings and batches",
+          ("simulation.recording", "simulation.storage", "simulation.batch"),
+          ("recordings", "batches")),
+    Topic("campaigns", "Scenario files and campaigns", ("simulation.scenario", "campaigns"),
+          ("scenarios", "campaigns")),
     Topic("assemblies", "Assemblies and docking",
           ("dynamics.assembly", "simulation.assembly_run", "simulation.module_changes",
            "simulation.scenario.assembly_file"), ("assembly", "sa24")),
-    Topic("analysis", "Analysis", ("analysis",), ("analysis",)),
-    Topic("viewer", "Views, figures and reports", ("viewer",), ("view", "report")),
+    Topic("views", "Analysis, views, reports", ("analysis", "viewer"),
+          ("analysis", "view", "report")),
     Topic("compilation", "Compilation and export",
           ("codegen", "dynamics.kernels", "components.export", "simulation.export"),
           ("compile", "gpu", "c")),
-    Topic("errors", "Errors", ("errors",), ()),
 )  # fmt: skip
+#: Pages that explain a namespace, where they have another name than it.
+GUIDES = {"actuators": "components", "sensors": "components", "world": "components",
+          "noise": "components", "tasks": "inverse_kinematics", "spart17": "spart"}  # fmt: skip
 
 
 @dataclass
@@ -91,12 +79,16 @@ class Page:
     introduction: str
     module: str
     objects: dict[str, Any] = field(default_factory=dict)
+    #: Objects that are described under another public name, by this one.
+    aliases: dict[str, str] = field(default_factory=dict)
     #: Classes that are not public names, but what public names return and hold.
     returned: dict[str, type] = field(default_factory=dict)
 
     def text(self) -> str:
         """Return the page as reStructuredText."""
         entries = [entry(name, value) for name, value in sorted(self.objects.items(), key=rank)]
+        for name, other in self.aliases.items():
+            entries.append(f".. py:data:: {name}\n\n   The same as :py:obj:`{other}`.")
         if self.returned:
             entries.append("Returned by these\n" + "-" * 17)
             entries += [entry(name, value) for name, value in self.returned.items()]
@@ -126,7 +118,7 @@ class Reference:
     @cached_property
     def pages(self) -> list[Page]:
         """The pages of topics and namespaces; topics without objects are left out."""
-        topics = {topic: Page(topic.file, topic.title, guide_line(topic), "remora")
+        topics = {topic: Page(topic.file, topic.title, guide_line(topic.guides), "remora")
                   for topic in TOPICS}  # fmt: skip
         for name in names_of(remora):
             value = getattr(remora, name)
@@ -134,7 +126,17 @@ class Reference:
                 topics[topic_of(name, home(name, value))].objects[f"remora.{name}"] = value
         pages = [page for page in topics.values() if page.objects]
         pages += [self.namespace_page(place) for place in self.namespaces]
-        known = [id(value) for page in pages for value in page.objects.values()]
+        named: dict[int, str] = {}
+        for page in pages:
+            for name, value in page.objects.items():
+                named[id(value)] = min(named.get(id(value), name), name, key=partial(rival, value))
+        for page in pages:
+            page.aliases = {name.removeprefix(f"{page.module}."): named[id(value)]
+                            for name, value in page.objects.items()
+                            if named[id(value)] != name}  # fmt: skip
+            for name in page.aliases:
+                del page.objects[f"{page.module}.{name}"]
+        known = list(named)
         for page in pages:
             for value in page.objects.values():
                 for kind in returned_classes(value):
@@ -150,7 +152,7 @@ class Reference:
         links = ", ".join(f":doc:`{file_of(name)}`" for name in inner)
         paragraphs = (
             inspect.cleandoc(module.__doc__ or ""),
-            guide_line(next(iter(topics_with(module.__name__)), None)),
+            guide_line(guides_of(place)),
             f"Namespaces in it: {links}." if links else "",
         )
         page = Page(file_of(place), file_of(place), "\n\n".join(filter(None, paragraphs)), place)
@@ -185,6 +187,11 @@ def file_of(place: str) -> str:
     return "rm" + place.removeprefix("remora")
 
 
+def rival(value: Any, name: str) -> tuple[bool, int]:
+    """Return how well a public name suits an object: less is better."""
+    return (name.rpartition(".")[2] != getattr(value, "__name__", ""), len(name))
+
+
 def home(name: str, value: Any) -> str:
     """Return the module that a public name of `rm` is defined in."""
     if inspect.isclass(value) or inspect.isroutine(value):
@@ -192,20 +199,14 @@ def home(name: str, value: Any) -> str:
     return homes_of_names(source_of(remora))[name]
 
 
-def topics_with(module: str) -> list[Topic]:
-    """Return the topics of a module, the one that names it most closely first."""
+def topic_of(name: str, module: str) -> Topic:
+    """Return the topic of a public name of `rm`: that which names its module most closely."""
     place = module.removeprefix("remora.") + "."
     fitting = [(len(prefix), topic) for topic in TOPICS for prefix in topic.homes
                if place.startswith(f"{prefix}.")]  # fmt: skip
-    return [topic for _, topic in sorted(fitting, key=lambda row: -row[0])]
-
-
-def topic_of(name: str, module: str) -> Topic:
-    """Return the topic of a public name of `rm` that is defined in a module."""
-    fitting = topics_with(module)
     if not fitting:
         raise LookupError(f"rm.{name} is defined in {module}, which no row of TOPICS has")
-    return fitting[0]
+    return max(fitting, key=lambda row: row[0])[1]
 
 
 def rank(row: tuple[str, Any]) -> tuple[bool, bool, bool]:
@@ -358,10 +359,17 @@ def heading(title: str) -> str:
     return f"{title}\n{'=' * len(title)}"
 
 
-def guide_line(topic: Topic | None) -> str:
-    """Return a line that leads to the pages that explain a topic."""
-    links = ", ".join(f":doc:`/{guide}`" for guide in topic.guides) if topic else ""
-    return f"Explained in {links}." if links else ""
+def guides_of(place: str) -> tuple[str, ...]:
+    """Return the pages that explain a namespace."""
+    name = place.rpartition(".")[2]
+    guide = GUIDES.get(name, name)
+    return (guide,) if Path(__file__).with_name(f"{guide}.md").exists() else ()
+
+
+def guide_line(guides: tuple[str, ...]) -> str:
+    """Return a line that leads to the pages with explanations."""
+    links = ", ".join(f":doc:`/{guide}`" for guide in guides)
+    return f"Explained in {links}." if guides else ""
 
 
 def first_sentence(text: str) -> str:
@@ -383,7 +391,8 @@ def index_page(pages: list[Page]) -> str:
         + "\n".join(f"   {page.file}" for page in pages),
     ]
     for page in pages:
-        names = (f":py:obj:`~{name}`" for name in page.objects)
+        full = [*page.objects, *(f"{page.module}.{name}" for name in page.aliases)]
+        names = (f":py:obj:`~{name}`" for name in sorted(full))
         about = ", ".join(names) if page.objects else first_sentence(page.introduction)
         parts.append(f":doc:`{page.file}`\n   {about}")
     return "\n\n".join(parts) + "\n"

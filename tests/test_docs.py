@@ -20,7 +20,6 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from functools import cache
-from operator import attrgetter
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +27,7 @@ import pytest
 
 import remora as rm
 from printed_text import assert_same_text
+from public_names import everywhere, public
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -127,24 +127,12 @@ def reference():
     return module, module.Reference().files()
 
 
-def public_names(reference_pages):
-    """Return the public names of `rm` and of its namespaces, without `remora.`."""
-    modules = {"remora": rm, **reference_pages.Reference().namespaces}
-    for place, module in modules.items():
-        for name in reference_pages.names_of(module):
-            full = f"{place}.{name}"
-            if full not in modules:
-                yield full.removeprefix("remora.")
-
-
 def test_the_reference_has_every_public_name():
-    module, files = reference()
-    entries = re.findall(r"^\.\. (?:auto\w+|py:data):: ([\w.]+)$", "".join(files.values()), re.M)
-    known = {entry.removeprefix("remora.") for entry in entries}
-    names = list(public_names(module))
-    assert [name for name in names if name not in known and name.split(".")[-1] not in known] == []
-    missing = [name for name in rm.__all__ if not re.search(rf"\b{name}\b", files["index.rst"])]
-    assert missing == []
+    _, files = reference()
+    entries = re.findall(r"^\.\. (?:auto\w+|py:data):: (.+)$", "".join(files.values()), re.M)
+    known = {entry.rpartition(".")[2] for entry in entries}
+    assert [name for name in everywhere() if name not in known] == []
+    assert [name for name in rm.__all__ if not re.search(rf"\b{name}\b", files["index.rst"])] == []
 
 
 def test_every_source_file_is_listed():
@@ -154,17 +142,15 @@ def test_every_source_file_is_listed():
 
 
 def test_examples_are_those_that_run_here():
-    module, _ = reference()
-    documented = {name: attrgetter(name)(rm).__doc__ or "" for name in public_names(module)}
-    examples = [name for name, text in documented.items() if ">>>" in text]
+    examples = [name for name, value in everywhere().items() if ">>>" in (value.__doc__ or "")]
     assert sorted(examples) == sorted(EXAMPLES)
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_the_example_of_a_public_name_runs(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    text, names = attrgetter(name)(rm).__doc__, {"np": np, "rm": rm}
-    example = doctest.DocTestParser().get_doctest(text, names, name, None, 0)
+    text = public(name).__doc__
+    example = doctest.DocTestParser().get_doctest(text, {"np": np, "rm": rm}, name, None, 0)
     assert example.examples
     with np.printoptions(), contextlib.redirect_stdout(io.StringIO()) as out:
         failed, _ = doctest.DocTestRunner(verbose=False).run(example, out=out.write)
