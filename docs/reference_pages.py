@@ -316,9 +316,10 @@ def short_signature(value: Any) -> str | None:
         signature = inspect.signature(value)
     except (TypeError, ValueError):
         return None
+    module = getattr(inspect.unwrap(value), "__module__", "")
     parameters = [
         parameter.replace(
-            annotation=written(parameter.annotation), default=default(parameter.default)
+            annotation=written(parameter.annotation, module), default=default(parameter.default)
         )
         for parameter in signature.parameters.values()
         if parameter.name not in ("self", "_cls", "cls")
@@ -336,13 +337,22 @@ class Written:
         return self.text
 
 
-def written(annotation: Any) -> Any:
-    """Return an annotation such that `inspect` writes it without quotes."""
+def written(annotation: Any, module: str) -> Any:
+    """Return an annotation such that `inspect` writes it without quotes.
+
+    An alias of a module that is also the name of another thing in `rm` is written out: `Target`.
+    """
     if annotation is inspect.Parameter.empty:
         return annotation
-    return Written(
-        annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
-    )
+    names = vars(sys.modules[module]) if module in sys.modules else {}
+
+    def plain(word: re.Match[str]) -> str:
+        value = names.get(word[0])
+        clash = word[0] in remora.__all__ and isinstance(value, types.UnionType)
+        return " | ".join(kind.__name__ for kind in value.__args__) if clash else word[0]
+
+    text = annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
+    return Written(re.sub(r"\b[A-Z]\w*", plain, text))
 
 
 def default(value: Any) -> Any:
@@ -461,7 +471,7 @@ def setup(app: Any) -> dict[str, bool]:
         function = inspect.unwrap(value) if callable(value) else value
         returns = getattr(function, "__annotations__", {}).get("return")
         if not inspect.isclass(value) and returns is not None:
-            result = repr(written(returns))
+            result = repr(written(returns, function.__module__))
         return arguments if text is None else text, result
 
     app.connect("builder-inited", lambda app: write(Path(app.srcdir) / "reference"))

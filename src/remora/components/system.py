@@ -107,7 +107,7 @@ class System:
         >>> source = rm.SignalSource(
         ...     rm.Profile([0.0, 1.0], [0.0, 0.5]), "N m", shape=(1,), name="command"
         ... )
-        >>> motor = rm.FirstOrderActuator(("elbow_pitch",), name="motor")
+        >>> motor = rm.actuators.FirstOrderActuator(("elbow_pitch",), name="motor")
         >>> print(rm.System(robot, [source, motor], connect={"motor.command": "command.value"}))
         System of 'servicer': 2 components
           command (SignalSource, continuous)

@@ -62,18 +62,11 @@ def close_loops(
         ...     linkage.joint("a", "revolute", "ground", "crank")
         ...     .joint("b", "revolute", "crank", "coupler", xyz=(0.4, 0, 0))
         ...     .joint("d", "revolute", "ground", "rocker", xyz=(1, 0, 0))
-        ...     .rod(
-        ...         "c",
-        ...         "coupler",
-        ...         "rocker",
-        ...         length=0.5,
-        ...         parent_xyz=(1, 0, 0),
-        ...         child_xyz=(0.8, 0, 0),
-        ...     )
+        ...     .rod("c", "coupler", "rocker", 0.5, parent_xyz=(1, 0, 0), child_xyz=(0.8, 0, 0))
         ...     .build(base="fixed")
         ... )
         >>> q, v = rm.close_loops(linkage, np.array([0.5, 0.5, 1.5]))
-        >>> np.allclose(rm.constraint_residual(linkage, q), 0.0, atol=1e-9)
+        >>> np.allclose(rm.loops.constraint_residual(linkage, q), 0.0, atol=1e-9)
         True
     """
     q = configuration(robot, q)
