@@ -22,7 +22,6 @@ def bundled(kind: str) -> dict[str, Path]:
         kind: `robots`, `assemblies`, `scenarios` or `studies`.
 
     Example:
-        >>> import remora as rm
         >>> "servicer" in rm.bundled("robots")
         True
     """
