@@ -48,7 +48,6 @@ if TYPE_CHECKING:  # carried out one by one, when a name is first used
     from remora.components.signals import Signal, State
     from remora.components.system import System
     from remora.control.attitude_pd import AttitudePD
-    from remora.control.controllers import CONTROLLERS
     from remora.control.end_effector_wrench import EndEffectorWrenchControl
     from remora.control.joint_pd import JointPD
     from remora.control.laws.admittance import Admittance
@@ -293,7 +292,6 @@ __version__ = "0.1.0"
 
 __all__ = [
     "COMPONENTS",
-    "CONTROLLERS",
     "FORMULATIONS",
     "INTEGRATORS",
     "JOINT_TYPES",

@@ -68,7 +68,7 @@ def test_the_file_is_the_system_in_python(run):
         rm.SignalSource(rm.Pulse(0.5, 1.0, 1.0), name="burn"),
         rm.Thruster("tool", 0.5, (0, 1, 0)),
         rm.Threshold(0.25, "N", name="firing"),
-        rm.Spring("bus", "tool", 0.1),
+        rm.Spring(("bus", "tool"), 0.1),
     ]  # fmt: skip
     wires = {"wheels.command": "attitude.torque", "thruster.command": "burn.value",
              "firing.signal": "thruster.force"}  # fmt: skip
