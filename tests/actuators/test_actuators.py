@@ -97,7 +97,10 @@ def test_a_burn_changes_momentum_by_its_impulse():
     ("make", "told"),
     [
         (lambda: rm.FirstOrderActuator(("elbow_pitch",), time_constant=0.0), "greater than 0"),
-        (lambda: rm.FirstOrderActuator(("elbow_pitch",), limit=-1.0), "limit of an actuator"),
+        (
+            lambda: rm.FirstOrderActuator(("elbow_pitch",), limit=-1.0),
+            "limit of a first order actuator",
+        ),
         (lambda: rm.FirstOrderActuator(), "acts on joints"),
         (lambda: rm.FirstOrderActuator(("elbow_pitch",), "bus"), "acts on joints"),
         (lambda: rm.System(SERVICER, [rm.FirstOrderActuator(("elbo",))]), "elbo"),

@@ -178,7 +178,8 @@ def snake_case(name: str) -> str:
 
 def title(component: type[Any]) -> str:
     """Return what a component is called in messages: `a rate gyro`."""
-    words = snake_case(component.__name__).replace("_", " ")
+    parts = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", component.__name__).split()
+    words = " ".join(part if len(part) > 1 and part.isupper() else part.lower() for part in parts)
     if words.endswith("s"):
         return words
     return f"{'an' if words[0] in 'aeiou' else 'a'} {words}"

@@ -89,7 +89,7 @@ class AttitudePD(Component):
         for key, value in (
             ("kp", kp), ("kd", kd), ("rate_input", rate_input), ("torque_output", torque_output)
         ):  # fmt: skip
-            checked = declared(AttitudePD)[key].checked(f"{key} of an attitude pd", value)
+            checked = declared(AttitudePD)[key].checked(f"{key} of an attitude PD", value)
             object.__setattr__(self, key, checked)
         set_timing(self, name, sample_time, offset, delay)
 

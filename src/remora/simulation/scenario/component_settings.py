@@ -154,7 +154,7 @@ def _description(own: Parameter) -> str:
     unit = "rad" if own.kind == "orientation" else own.unit
     more = degrees.get(unit.partition(" or ")[0], "")
     doc = "roll, pitch, yaw " + own.doc if own.kind == "orientation" else own.doc
-    return f"{doc}: {unit}{more}" if unit else doc
+    return f"{doc}; {unit}{more}" if unit else doc
 
 
 def arguments(

@@ -21,7 +21,7 @@ Schema: TypeAlias = Mapping[str, Any]
 
 #: Keys that select the class of a map, what they name, and the known values.
 TAGS: dict[str, tuple[str, Mapping[str, Any]]] = {
-    "law": ("control law of a phase", LAWS),
+    "law": ("controller", LAWS),
     "type": ("component", COMPONENTS),
 }
 
