@@ -45,6 +45,7 @@ if TYPE_CHECKING:  # carried out one by one, when a name is first used
     from remora.components.component import Component, Interface, ZeroCrossing
     from remora.components.context import Context
     from remora.components.export.c_component import save_component_c
+    from remora.components.parameter import parameter
     from remora.components.signals import Signal, State
     from remora.components.system import System
     from remora.control.attitude_pd import AttitudePD
@@ -537,6 +538,7 @@ __all__ = [
     "open_batch",
     "open_campaign",
     "open_run",
+    "parameter",
     "pinocchio_layout",
     "plan_reach",
     "plot",

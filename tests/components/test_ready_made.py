@@ -7,6 +7,7 @@ import laws_on_small_robots as laws
 import remora as rm
 from arms import arm
 from plain_settings import grouped
+from remora.algebra import pose
 
 ARM = arm(2)  # small, so that it is compiled quickly
 ROBOTS = {"thruster_set": rm.load("wheeled_bus")}
@@ -14,6 +15,9 @@ GOAL = {"j0": 0.3, "j1": -0.2}
 MADE = {
     "joint_pd": rm.JointPD(ARM, GOAL, 5.0, 2.0, 0.02, torque_output=True),
     "attitude_pd": rm.AttitudePD(ARM, (1, 0, 0, 0), 5.0, 2.0, 0.02, torque_output=True),
+    "end_effector_wrench": rm.EndEffectorWrenchControl(
+        ARM, {"tool": pose.from_xyz_rpy([1.0, 0.2, 0.1], [0.1, 0.2, 0.3])}, 4.0, 3.0
+    ),
     "rate_gyro": rm.RateGyro("bus", noise=0.1, drift=0.1, sample_time=0.02),
     "first_order_actuator": rm.FirstOrderActuator(("j0",), limit=2.0),
     "thruster": rm.Thruster("tool", 3.0),

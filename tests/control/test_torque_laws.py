@@ -226,22 +226,28 @@ def test_a_pid_does_not_wind_up_and_leaves_no_error():
 @pytest.mark.parametrize(
     ("make", "told"),
     [
-        (lambda: rm.TransposeJacobian("tool", -1.0, 1.0), "kp of a transpose.* must be positive"),
-        (lambda: rm.JointComputedTorque(1.0, 0.0), "kd of a computed torque must be positive"),
+        (
+            lambda: rm.TransposeJacobian("tool", -1.0, 1.0),
+            "kp of a transpose.* must be greater than 0",
+        ),
+        (
+            lambda: rm.JointComputedTorque(1.0, 0.0),
+            "kd of a joint computed torque must be greater than 0",
+        ),
         (lambda: rm.Impedance("tool", np.diag([1, 1, 1, 1, 1, -1.0]), 1.0), "positive definite"),
         (lambda: rm.Impedance("tool", np.triu(np.ones((6, 6))), 1.0), "symmetric"),
         (lambda: rm.Impedance("tool", np.eye(3), 1.0), "6 x 6"),
         (lambda: rm.Admittance(0.0, 1.0, sample_time=0.1), "mass of an admittance"),
         (lambda: rm.Admittance(1.0, 1.0), "needs a sample_time"),
-        (lambda: rm.JointPID(1.0, -1.0, 1.0, sample_time=0.1), "ki of a joint_pid"),
-        (lambda: rm.BasePoseTracking(0.0, 1.0), "kp of a pose tracking"),
+        (lambda: rm.JointPID(1.0, -1.0, 1.0, sample_time=0.1), "ki of a joint PID"),
+        (lambda: rm.BasePoseTracking(0.0, 1.0), "kp of a base pose tracking"),
         (lambda: rm.BasePoseTracking(1.0, 1.0, error="sine"), "logarithm, vector"),
         (
             lambda: rm.OperationalComputedTorque("tool", 1, 1, base="fixed", base_rows="pose"),
             "float",
         ),
         (lambda: rm.CoordinatedTracking("tool", 1, 1, 1, np.nan), "finite"),
-        (lambda: rm.JointRateServo(gain=[1.0, 2.0, -1.0]), "gain of a servo"),
+        (lambda: rm.JointRateServo(gain=[1.0, 2.0, -1.0]), "gain of a joint rate servo"),
     ],
 )
 def test_gains_that_cannot_be_stable_are_refused(make, told):

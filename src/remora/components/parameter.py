@@ -13,7 +13,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -224,16 +224,20 @@ def _text(own: Parameter, what: str, value: Any) -> str:
 
 def _choice(own: Parameter, what: str, value: Any) -> str:
     if value not in own.choices:
-        raise UnknownName(what, value, own.choices)
+        raise UnknownName(f"choice for {what}", value, own.choices)
     return value
 
 
+def _tuple(value: Any) -> tuple[Any, ...]:
+    return tuple(value) if isinstance(value, Iterable) else (value,)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+
+
 def _names(own: Parameter, what: str, value: Any) -> tuple[str, ...]:
-    names: tuple[str, ...] = (value,) if isinstance(value, str) else tuple(value)
-    least = int(own.minimum or own.size)
-    if len(names) < least or (own.size and len(names) > own.size):
-        wanted = f"{least}" if own.size else f"at least {least}"
-        raise InvalidValue(f"{what} must be {wanted} names, not {len(names)}")
+    names: tuple[Any, ...] = (value,) if isinstance(value, str) else _tuple(value)
+    if not all(isinstance(name, str) for name in names):
+        raise InvalidValue(f"{what} must be names, not {value!r}")
+    if own.size and len(names) != own.size:
+        raise InvalidValue(f"{what} must be {own.size} names, not {len(names)}")
     if own.choices:
         for name in names:
             _choice(own, what, name)

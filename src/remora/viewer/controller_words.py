@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from remora.algebra import pose
-from remora.components.parameter import Parameter, declared
+from remora.components.parameter import OF_SIGNAL, Parameter, declared
 from remora.model.joints import kind
 from remora.model.limit_text import coordinate_text
 from remora.model.robot import Robot
@@ -45,11 +45,10 @@ def component_settings(robot: Robot, given: Mapping[str, Any]) -> list[str]:
             continue  # they are named beside the numbers
         if own is None or x in (None, "", [], False):
             words += settings_in_words({key: x})
-            continue
-        try:
+        elif own.unit == OF_SIGNAL:
+            words.append(f"{key} {loaded(x)} {given.get('unit', '')}".rstrip())
+        else:
             words.append(_setting(robot, joints, key, own, x))
-        except (TypeError, ValueError, LookupError):  # settings on disk may be damaged
-            words.append(f"{key} {loaded(x)}")
     return words[:MOST_SETTINGS]
 
 
@@ -66,6 +65,13 @@ def _joints(robot: Robot, given: Mapping[str, Any]) -> list[str]:
 
 def _setting(robot: Robot, joints: list[str], key: str, own: Parameter, x: Any) -> str:
     """Return a setting in words."""
+    try:
+        return _with_unit(robot, joints, key, own, x)
+    except (TypeError, ValueError, LookupError):  # settings on disk may be damaged
+        return f"{key} {loaded(x)}"
+
+
+def _with_unit(robot: Robot, joints: list[str], key: str, own: Parameter, x: Any) -> str:
     if own.kind == "orientation":
         rpy = (
             np.degrees(pose.to_rpy(pose.from_parts(np.asarray(x, dtype=float), np.zeros(3)))) + 0.0

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -147,6 +148,17 @@ def parameter_fields(
         kind = kind | None if own.optional else kind
         fields[own.key or name] = (kind, Field(default=default, description=_description(own)))
     return fields
+
+
+def settings_of(component: type[Component]) -> dict[str, tuple[Parameter, str]]:
+    """Return the parameters of a component and their defaults in words, by their keys in files."""
+    found: dict[str, tuple[Parameter, str]] = {}
+    for key, (_, told) in parameter_fields(component, declared(component)).items():
+        own = next(x for name, x in declared(component).items() if (x.key or name) == key)
+        default = told.default
+        words = "required" if told.is_required() else f"`{json.dumps(default)}`"
+        found[key] = (own, "" if default is None or default in ("", []) else words)
+    return found
 
 
 def _description(own: Parameter) -> str:

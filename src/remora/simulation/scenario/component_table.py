@@ -42,6 +42,7 @@ from remora.simulation.scenario.component_settings import (
     LawSettings,
     component_settings,
     law_settings,
+    settings_of,
 )
 from remora.world.bushing import Bushing
 from remora.world.compliant_capture import CompliantCapture
@@ -52,6 +53,7 @@ from remora.world.wall import Wall
 COMPONENTS: dict[str, type[Component]] = {
     "joint_pd": JointPD,
     "attitude_pd": AttitudePD,
+    "end_effector_wrench": EndEffectorWrenchControl,
     "rate_gyro": RateGyro,
     "first_order_actuator": FirstOrderActuator,
     "thruster": Thruster,
@@ -78,7 +80,6 @@ COMPONENTS: dict[str, type[Component]] = {
     "coordinated_tracking": CoordinatedTracking,
     "reaction_wheels": ReactionWheels,
     "wheel_desaturation": WheelDesaturation,
-    "end_effector_wrench": EndEffectorWrenchControl,
     "joint_reference": JointReference,
     "pose_reference": PoseReference,
     "circle_reference": CircleReference,
@@ -96,3 +97,25 @@ else:
     AnyComponentSettings = Annotated[_ANY, Field(discriminator="type")]
     #: The settings of any control law of a phase; the key `law` selects the class.
     AnyLawSettings = Annotated[_ANY_LAW, Field(discriminator="law")]
+
+
+def settings_page() -> str:
+    """Return the page of the docs with the settings of all components, in Markdown."""
+    lines = [
+        "# Settings of components",
+        "",
+        "The keys of every `type` of {doc}`scenarios`, made from the fields of the components by",
+        "`remora run --components`. Python classes take the same names. All types take `name`, and",
+        "`sample_time`, `offset` and `delay`, in s. An angle may be `30 deg`, a rate `5 deg/s`.",
+        "",
+    ]
+    for name, row in COMPONENTS.items():
+        summary = (row.__doc__ or "").partition("\n\n")[0].replace("\n", " ")
+        timing = " It needs a `sample_time`." if row.sampled else ""
+        lines += [f"## {name}", "", f"`{row.__name__}`: {summary}{timing}", ""]
+        lines += ["| key | meaning | default |", "| --- | --- | --- |"]
+        for key, (own, default) in settings_of(row).items():
+            meaning = own.text.replace("|", "\\|")
+            lines.append(f"| `{key}` | {meaning} | {default} |")
+        lines.append("")
+    return "\n".join(lines)
