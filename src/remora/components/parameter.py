@@ -129,16 +129,9 @@ def parameter(
     kind: Kind = "number",
     *,
     default: Any = dataclasses.MISSING,
-    unit: str = "",
-    minimum: float | None = None,
-    above: float | None = None,
-    maximum: float | None = None,
-    size: int = 0,
-    choices: tuple[str, ...] = (),
-    key: str = "",
-    in_system: bool = False,
     fixed: bool = False,
     kw_only: bool = False,
+    **options: Any,
 ) -> Any:
     """Return a field of a component, see `Parameter`.
 
@@ -146,20 +139,11 @@ def parameter(
         doc: its meaning in a few words.
         kind: what it may be.
         default: value if it is not given; None: it may be left out.
-        unit: unit.
-        minimum: smallest value.
-        above: number that it must exceed.
-        maximum: largest value.
-        size: number of elements.
-        choices: allowed names.
-        key: key in scenario files, if it is not the name of the field.
-        in_system: whether it only has a meaning in a `System`.
         fixed: whether it is the same in all runs of a batch although it is a number.
         kw_only: whether it is given by name.
+        **options: unit, range and the other attributes of `Parameter`.
     """
-    own = Parameter(
-        doc, kind, unit, minimum, above, maximum, size, choices, key, in_system, default is None
-    )
+    own = Parameter(doc, kind, optional=default is None, **options)
     metadata = {"parameter": own, "fixed": fixed}
     return dataclasses.field(default=default, metadata=metadata, kw_only=kw_only)
 
@@ -209,7 +193,7 @@ def _whole(own: Parameter, what: str, value: Any) -> int:
         raise InvalidValue(f"{what} must be a whole number, not {value!r}")
     if own.minimum is not None and value < own.minimum:
         raise InvalidValue(f"{what} must be {own.range}, not {value}")
-    return int(value)
+    return int(value)  # pyright: ignore[reportUnknownArgumentType]
 
 
 def _flag(own: Parameter, what: str, value: Any) -> bool:
