@@ -24,19 +24,15 @@ robot = rm.load("vt18_satellite")
 def simulated(integrator: str, formulation: str, duration: float = 70.0) -> rm.Recording:
     """Return the run from rest; `dopri5` is the Runge-Kutta pair of MATLAB's ode45."""
     return rm.simulate(
-        robot,
-        rm.neutral(robot),
-        np.zeros(robot.nv),
-        duration,
-        torque=TORQUE,
+        robot, rm.neutral(robot), np.zeros(robot.nv), duration, torque=TORQUE,
         integrator=rm.Integrator(integrator, rtol=2.22e-14, atol=1e-14),
         physics=rm.Physics(formulation=formulation),
-    )
+    )  # fmt: skip
 
 
 def condition_numbers(run: rm.Recording) -> np.ndarray:
     """Return the condition number of S [VT18, eq. 57] at every step."""
-    return np.linalg.cond(rm.newton_euler_system(robot, run.q, run.v, run.tau).S)
+    return np.linalg.cond(rm.papers.vt18.newton_euler_system(robot, run.q, run.v, run.tau).S)
 
 
 def main(folder: Path | None) -> None:

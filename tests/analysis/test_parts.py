@@ -7,8 +7,8 @@ import pytest
 
 import remora as rm
 from remora.algebra import pose
-from remora.analysis import arm, coupling, pseudo_inertia, straight_path, subspaces
-from remora.analysis.floating_workspace import FloatingWorkspace
+from remora.analysis import arm, base_coupling, pseudo_inertia, straight_path, subspaces
+from remora.analysis.free_floating_workspace import FloatingWorkspace
 from remora.analysis.robot_errors import deviated, robot_errors
 
 
@@ -59,10 +59,10 @@ def test_subspaces_have_a_length_only_where_they_mix():
     assert np.array_equal(subspaces.selection(turn, 3.0), turn)
     assert (subspaces.unit(turn), subspaces.unit(planar)) == ("rad/s", "m/s")
     assert subspaces.unit(np.eye(6)[3:]) == "m/s"
-    with pytest.raises(rm.InvalidValue, match="linearly dependent"):
+    with pytest.raises(rm.errors.InvalidValue, match="linearly dependent"):
         subspaces.selection(np.ones((2, 6)), 1.0)
     for length in (0.0, -1.0, np.inf, np.nan):
-        with pytest.raises(rm.InvalidValue, match="must be a positive number of metres"):
+        with pytest.raises(rm.errors.InvalidValue, match="must be a positive number of metres"):
             subspaces.selection("planar", length)
 
 
@@ -70,15 +70,17 @@ def test_integrals_over_samples_are_exact_for_parabolas():
     t = np.array([0.0, 0.3, 0.5, 1.2, 1.3, 2.0])
     x = np.stack([1.0 + 2.0 * t, 3.0 * t**2 - t, np.ones_like(t)], axis=-1)
     exact = [2.0 + 4.0, 8.0 - 2.0, 2.0]
-    assert np.allclose(coupling._integral(t, x), exact, atol=1e-12)
+    assert np.allclose(base_coupling._integral(t, x), exact, atol=1e-12)
     even = np.linspace(0.0, 2.0, 21)
-    near = coupling._integral(even, np.sin(even)[:, None])[0]
+    near = base_coupling._integral(even, np.sin(even)[:, None])[0]
     assert near == pytest.approx(1.0 - np.cos(2.0), abs=2e-5)
 
 
 def test_frames_that_no_joint_moves_are_told_with_those_that_are():
     robot = rm.load("servicer")
-    with pytest.raises(rm.InvalidValue, match="fixed to body 'bus'; moved are: gripper, ") as told:
+    with pytest.raises(
+        rm.errors.InvalidValue, match="fixed to body 'bus'; moved are: gripper, "
+    ) as told:
         arm.moving_joints(robot, "bus")
     assert " bus" not in str(told.value).partition("moved are:")[2]
     assert arm.last_moved_frame(robot) == "tool"

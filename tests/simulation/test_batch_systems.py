@@ -350,7 +350,7 @@ def test_prescribed_and_locked_joints():
 
 def test_loads_in_all_forms():
     """Controllers, base wrenches and wrenches by body do in a batch what they do in one run."""
-    law = rm.JointPD(SERVICER, {"elbow_pitch": -0.9}, 20.0, 10.0, 0.05)
+    law = rm.control.JointPD(SERVICER, {"elbow_pitch": -0.9}, 20.0, 10.0, 0.05)
     options = {
         "torque": Sum(law, {"wrist_roll": rm.Pulse(0.1, 0.3, 1e-3)},
                          rm.ZeroOrderHold(lambda t, q, v: -1e-3 * v, 0.02)),
@@ -358,15 +358,10 @@ def test_loads_in_all_forms():
         "wrenches": {"bus": lambda t, q, v: np.sin(t) * np.array([0.0, 0.1, 0.0, 0.0, 0.0, 1.0])},
     }  # fmt: skip
     batch = rm.simulate_batch(
-        SERVICER, Q, V, 0.5, **grouped(True, step=0.01, sample=0.1, runs=2, **options)
+        SERVICER, Q, V, **grouped(True, duration=0.5, step=0.01, sample=0.1, runs=2, **options)
     )
-    run = rm.simulate(
-        SERVICER,
-        Q,
-        V,
-        0.5,
-        **grouped(integrator="rk4", step=0.01, sample=0.1, limits="ignore", **options),
-    )
+    plain = {"duration": 0.5, "integrator": "rk4", "step": 0.01, "sample": 0.1, "limits": "ignore"}
+    run = rm.simulate(SERVICER, Q, V, **grouped(**plain, **options))
     assert np.abs(batch.q[0] - run.q).max() < 1e-12
     assert np.abs(batch.v[0] - run.v).max() < 1e-11
 
@@ -536,7 +531,7 @@ def test_refusals():
 
 
 def test_numbers_that_are_lost_name_the_signal():
-    with pytest.raises(rm.SimulationError, match="do not stay finite"):
+    with pytest.raises(rm.errors.SimulationError, match="do not stay finite"):
         rm.simulate_batch(
             rm.System(SERVICER, [Broken()]),
             Q,
