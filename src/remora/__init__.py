@@ -46,6 +46,7 @@ if TYPE_CHECKING:  # carried out one by one, when a name is first used
     )
     from remora.components.context import Context
     from remora.components.export.c_component import save_component_c
+    from remora.components.parameter import parameter
     from remora.components.signals import (
         Signal,
         State,
@@ -298,6 +299,7 @@ __all__ = [
     "open_campaign",
     "open_run",
     "papers",
+    "parameter",
     "plan_reach",
     "plot",
     "poses",

@@ -106,7 +106,7 @@ def test_a_burn_changes_momentum_by_its_impulse():
         ),
         (
             lambda: rm.actuators.FirstOrderActuator(("elbow_pitch",), limit=-1.0),
-            "limit of an actuator",
+            "limit of a first order actuator",
         ),
         (lambda: rm.actuators.FirstOrderActuator(), "acts on joints"),
         (lambda: rm.actuators.FirstOrderActuator(("elbow_pitch",), "bus"), "acts on joints"),

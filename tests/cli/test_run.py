@@ -34,6 +34,14 @@ def test_the_schema_is_printed_and_kept_in_the_docs():
     assert json.loads(done.stdout)["properties"]["phases"]
 
 
+def test_the_settings_of_components_are_printed_and_kept_in_the_docs():
+    done = remora("--components")
+    assert done.returncode == 0
+    assert done.stdout == (ROOT / "docs" / "component_settings.md").read_text(encoding="utf-8")
+    for name in rm.COMPONENTS:
+        assert f"## {name}\n" in done.stdout
+
+
 def test_the_bundled_scenarios_are_listed():
     done = remora("--list")
     for name in rm.bundled("scenarios"):

@@ -208,7 +208,7 @@ def test_springs_and_walls_push_back_with_damping():
     R = rotation(TURN)
     n = place / 1.3
     tension = 20.0 * (1.3 - 0.9) + 7.0 * n @ speed
-    pulls = wrenches(rm.world.Spring("grapple", "fixture", 20.0, 0.9, 7.0), robot, q, v)
+    pulls = wrenches(rm.world.Spring(("grapple", "fixture"), 20.0, 0.9, 7.0), robot, q, v)
     assert np.allclose(pulls["grapple"][0], R @ (tension * n), atol=1e-12)
     assert np.allclose(pulls["fixture"][0], -R @ (tension * n), atol=1e-12)
     at, up = np.array([1.0, 2.0, 3.0]) + R @ place, np.array([2.0, -1.0, 2.0]) / 3.0
@@ -223,7 +223,7 @@ def test_springs_and_walls_push_back_with_damping():
 def test_a_bushing_acts_on_both_frames_at_one_point():
     robot, q, v = pair((0.1, 0.2, 0.3), (0.3, -0.4, 1.2), rate=(0.2, 0.1, 0.4), speed=(3, 0, 1))
     v[:6] = 0.5, -0.4, 0.3, 0.2, 0.1, -0.6  # of both
-    loads = wrenches(rm.world.Bushing("grapple", "fixture", 50.0, 3.0, 9.0, 2.0), robot, q, v)
+    loads = wrenches(rm.world.Bushing(("grapple", "fixture"), 50.0, 3.0, 9.0, 2.0), robot, q, v)
     (force, torque), (back, counter) = loads["fixture"], loads["grapple"]
     assert np.allclose(back, -force, atol=1e-12)
     apart = rotation(TURN) @ [0.3, -0.4, 1.2]

@@ -41,7 +41,7 @@ def looped():
         rm.actuators.FirstOrderActuator(frame="bus", name="wheels"),
         rm.actuators.Thruster("tool", 1.0, name="jet_1"),
         rm.sensors.Threshold(1.0, "N m", 3, action="stop", name="overload"),
-        rm.world.Spring("bus", "tool", 2.0, name="tether"),
+        rm.world.Spring(("bus", "tool"), 2.0, name="tether"),
     ]
     wires = {
         "filter.rate": "gyro.rate", "filter.torque": "attitude.torque",
@@ -54,7 +54,7 @@ def looped():
 SYSTEMS = {
     "looped": looped,
     "bundled": lambda: rm.load_scenario("hold_attitude").system,
-    "one": lambda: rm.System(SERVICER, [rm.world.Spring("bus", "tool", 2.0)]),
+    "one": lambda: rm.System(SERVICER, [rm.world.Spring(("bus", "tool"), 2.0)]),
     "none": lambda: rm.System(SERVICER),
     "alone": lambda: rm.System(SERVICER, [rm.SignalSource(1.0)]),
 }

@@ -7,6 +7,7 @@ import laws_on_small_robots as laws
 import remora as rm
 from arms import arm
 from plain_settings import grouped
+from remora.algebra import pose
 
 ARM = arm(2)  # small, so that it is compiled quickly
 ROBOTS = {"thruster_set": rm.load("wheeled_bus")}
@@ -14,12 +15,15 @@ GOAL = {"j0": 0.3, "j1": -0.2}
 MADE = {
     "joint_pd": rm.control.JointPD(ARM, GOAL, 5.0, 2.0, 0.02, torque_output=True),
     "attitude_pd": rm.control.AttitudePD(ARM, (1, 0, 0, 0), 5.0, 2.0, 0.02, torque_output=True),
+    "end_effector_wrench": rm.control.EndEffectorWrenchControl(
+        ARM, {"tool": pose.from_xyz_rpy([1.0, 0.2, 0.1], [0.1, 0.2, 0.3])}, 4.0, 3.0
+    ),
     "rate_gyro": rm.sensors.RateGyro("bus", noise=0.1, drift=0.1, sample_time=0.02),
     "first_order_actuator": rm.actuators.FirstOrderActuator(("j0",), limit=2.0),
     "thruster": rm.actuators.Thruster("tool", 3.0),
     "thruster_set": rm.actuators.ThrusterSet(tuple(f"thruster_{i}" for i in range(1, 13)), 0.1),
-    "spring": rm.world.Spring("bus", "tool", 2.0, 1.0, 0.3),
-    "bushing": rm.world.Bushing("bus", "tool", 2.0, 0.3, 1.0, 0.2),
+    "spring": rm.world.Spring(("bus", "tool"), 2.0, 1.0, 0.3),
+    "bushing": rm.world.Bushing(("bus", "tool"), 2.0, 0.3, 1.0, 0.2),
     "compliant_capture": rm.world.CompliantCapture("tool", "bus", 0.05, 0.2, 0.1, 50.0, 1.0),
     "wall": rm.world.Wall("tool", (0, 0, 1), (0, 0, 1), 300.0, 20.0),
     "signal_source": rm.SignalSource(rm.Profile([0.0, 1.0], [0.0, 2.0])),

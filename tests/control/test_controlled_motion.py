@@ -6,6 +6,7 @@ import pytest
 import remora as rm
 from laws_on_small_robots import context
 from remora.algebra import pose
+from remora.components.parameter import row_indices
 from remora.control.motion import controlled_motion as motion
 
 
@@ -76,7 +77,7 @@ def test_accelerations_leave_the_base_without_force_at_any_momentum(seed):
 def test_the_manipulability_gradient_is_a_derivative(seed):
     robot = rm.load("servicer", base="fixed")
     q, v = rm.random_state(robot, seed)
-    rows = motion.row_indices(["position", "pose", "orientation"][seed % 3])
+    rows = row_indices(["position", "pose", "orientation"][seed % 3])
 
     def logarithm(q):
         J = rm.jacobian(robot, q, "tool")
@@ -93,9 +94,9 @@ def test_the_manipulability_gradient_is_a_derivative(seed):
 def test_refusals_name_what_is_known():
     robot = rm.load("servicer")
     with pytest.raises(rm.errors.UnknownName, match="known: pose, orientation"):
-        motion.row_indices("attitude")
+        row_indices("attitude")
     with pytest.raises(rm.errors.UnknownName, match="wx, wy"):
-        motion.row_indices(("wx", "px"))
+        row_indices(("wx", "px"))
     with pytest.raises(rm.RemoraError, match="carries the base"):
         motion.joint_names(robot, ["base"])
     with pytest.raises(rm.RemoraError, match="listed twice"):

@@ -118,11 +118,11 @@ def test_refusals():
     robot = two_arms()
     x = dq.identity()
     make = rm.control.EndEffectorWrenchControl
-    with pytest.raises(rm.RemoraError, match="no law of end-effector control named 'pd'"):
+    with pytest.raises(rm.RemoraError, match="no choice for law of an end effector wrench"):
         make(robot, {"stem/tip": x}, 1.0, 1.0, "pd")
     with pytest.raises(rm.RemoraError, match="no body or frame named 'nose'"):
         make(robot, {"nose": x}, 1.0, 1.0)
-    with pytest.raises(rm.RemoraError, match="kv of end-effector control must be finite and g"):
+    with pytest.raises(rm.RemoraError, match="kv of an end effector wrench control must be fin"):
         make(robot, {"stem/tip": x}, 1.0, -1.0)
     with pytest.raises(rm.RemoraError, match="at least one target"):
         make(robot, {}, 1.0, 1.0)

@@ -5,6 +5,7 @@ import pytest
 
 import remora as rm
 from remora.algebra import pose, quaternion
+from remora.simulation.scenario.component_table import LAWS
 
 SERVICER = rm.load("servicer")
 
@@ -112,6 +113,6 @@ def test_what_cannot_be_controlled_is_refused(make, told):
         make()
 
 
-def test_the_table_has_them():
-    assert list(rm.control.CONTROLLERS) == ["joint_pd", "attitude_pd"]
-    assert list(rm.control.CONTROLLERS.values()) == [rm.control.JointPD, rm.control.AttitudePD]
+def test_a_phase_can_list_them():
+    assert {"joint_pd": rm.control.JointPD, "attitude_pd": rm.control.AttitudePD} == LAWS
+    assert all(rm.COMPONENTS[name] is row for name, row in LAWS.items())

@@ -144,17 +144,20 @@ def test_a_circle_has_its_radius_plane_and_twist():
 @pytest.mark.parametrize(
     ("make", "told"),
     [
-        (lambda: rm.control.JointReference([[0.0, 0.0]], 1.0), "m ≥ 2"),
-        (lambda: rm.control.JointReference([[0.0], [np.nan]], 1.0), "must be finite"),
+        (lambda: rm.control.JointReference([[0.0, 0.0]], durations=1.0), "m ≥ 2"),
+        (lambda: rm.control.JointReference([[0.0], [np.nan]], durations=1.0), "must be finite"),
         (lambda: rm.control.JointReference([[0.0], [1.0]]), "needs durations, or a largest speed"),
         (
             lambda: rm.control.JointReference([[0.0], [1.0]], durations=-1.0),
             "durations of a joint_ref",
         ),
-        (lambda: rm.control.JointReference([[0.0], [1.0]], max_speed=0.0), "must be positive"),
+        (
+            lambda: rm.control.JointReference([[0.0], [1.0]], max_speed=0.0),
+            "max_speed of a joint.* greater than 0",
+        ),
         (
             lambda: rm.control.JointReference([[0.0], [1.0]], durations=1, law="cubic"),
-            "no time law",
+            "no choice for law of a joint reference",
         ),
         (lambda: rm.control.PoseReference([POSES[0], 2 * POSES[1]], 1.0), "unit dual quaternions"),
         (lambda: rm.control.PoseReference([POSES[0]], 1.0), "m ≥ 2"),

@@ -241,11 +241,11 @@ def test_a_pid_does_not_wind_up_and_leaves_no_error():
     [
         (
             lambda: rm.control.TransposeJacobian("tool", -1.0, 1.0),
-            "kp of a transpose.* must be positive",
+            "kp of a transpose.* must be greater than 0",
         ),
         (
             lambda: rm.control.JointComputedTorque(1.0, 0.0),
-            "kd of a computed torque must be positive",
+            "kd of a joint computed torque must be greater",
         ),
         (
             lambda: rm.control.Impedance("tool", np.diag([1, 1, 1, 1, 1, -1.0]), 1.0),
@@ -255,8 +255,8 @@ def test_a_pid_does_not_wind_up_and_leaves_no_error():
         (lambda: rm.control.Impedance("tool", np.eye(3), 1.0), "6 x 6"),
         (lambda: rm.control.Admittance(0.0, 1.0, sample_time=0.1), "mass of an admittance"),
         (lambda: rm.control.Admittance(1.0, 1.0), "needs a sample_time"),
-        (lambda: rm.control.JointPID(1.0, -1.0, 1.0, sample_time=0.1), "ki of a joint_pid"),
-        (lambda: rm.control.BasePoseTracking(0.0, 1.0), "kp of a pose tracking"),
+        (lambda: rm.control.JointPID(1.0, -1.0, 1.0, sample_time=0.1), "ki of a joint PID"),
+        (lambda: rm.control.BasePoseTracking(0.0, 1.0), "kp of a base pose tracking"),
         (lambda: rm.control.BasePoseTracking(1.0, 1.0, error="sine"), "logarithm, vector"),
         (
             lambda: rm.control.OperationalComputedTorque(
@@ -265,7 +265,7 @@ def test_a_pid_does_not_wind_up_and_leaves_no_error():
             "float",
         ),
         (lambda: rm.control.CoordinatedTracking("tool", 1, 1, 1, np.nan), "finite"),
-        (lambda: rm.control.JointRateServo(gain=[1.0, 2.0, -1.0]), "gain of a servo"),
+        (lambda: rm.control.JointRateServo(gain=[1.0, 2.0, -1.0]), "gain of a joint rate servo"),
     ],
 )
 def test_gains_that_cannot_be_stable_are_refused(make, told):

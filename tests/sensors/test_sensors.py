@@ -79,9 +79,9 @@ def test_a_run_of_a_batch_has_the_noise_of_a_run_alone():
 @pytest.mark.parametrize(
     ("settings", "expected"),
     [
-        ({"level": 1.0, "direction": "above"}, [1.0, 5.0]),
-        ({"level": 1.0, "direction": "below"}, [3.0]),
-        ({"level": 1.0, "direction": "both"}, [1.0, 3.0, 5.0]),
+        ({"above": 1.0}, [1.0, 5.0]),
+        ({"below": 1.0}, [3.0]),
+        ({"crosses": 1.0}, [1.0, 3.0, 5.0]),
     ],
 )
 def test_a_threshold_finds_the_crossings_of_a_number(settings, expected):
@@ -135,10 +135,14 @@ def test_a_threshold_ends_a_phase():
     ("make", "told"),
     [
         (lambda: rm.sensors.RateGyro("bus", (1, 2)), "one number or 3"),
-        (lambda: rm.sensors.RateGyro("bus", noise=-1.0), "noise of a gyro"),
-        (lambda: rm.System(SERVICER, [rm.sensors.RateGyro("bus")]), "noise needs a sample_time"),
+        (lambda: rm.sensors.RateGyro("bus", noise=-1.0), "noise of a rate gyro"),
+        (
+            lambda: rm.System(SERVICER, [rm.sensors.RateGyro("bus")]),
+            "a rate gyro needs a sample_time",
+        ),
         (lambda: rm.System(SERVICER, [rm.sensors.RateGyro("bux", sample_time=1.0)]), "bux"),
-        (lambda: rm.sensors.Threshold(1.0, direction="up"), "above"),
+        (lambda: rm.sensors.Threshold(1.0, below=2.0), "one of above, below, crosses"),
+        (lambda: rm.sensors.Threshold(), "one of above, below, crosses"),
         (lambda: rm.sensors.Threshold(1.0, action="reset"), "record"),
         (lambda: rm.sensors.Threshold(1.0, size=3, index=3), "index of a threshold"),
         (lambda: rm.sensors.Threshold(1.0, size=-3), "size of a threshold"),

@@ -13,7 +13,7 @@ from plain_settings import grouped
 
 ROBOT = rm.load("vt18_satellite")
 GYRO = rm.sensors.RateGyro("body_1", noise=1e-3, sample_time=0.1)
-FAST = rm.sensors.Threshold(0.05, "rad/s", size=3, direction="above", action="stop", name="fast")
+FAST = rm.sensors.Threshold(0.05, "rad/s", size=3, action="stop", name="fast")
 SYSTEM = rm.System(ROBOT, [GYRO, FAST], connect={"fast.signal": "rate_gyro.rate"})
 TORQUE = {"J1": rm.Pulse(0.2, 0.7, 0.3)}
 

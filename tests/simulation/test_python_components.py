@@ -136,3 +136,51 @@ def test_a_class_of_a_package(scenario):
     file = scenario("remora.world.spring:Spring", ", arguments: {stiffness: 1}")
     with pytest.raises(rm.errors.ModelError, match="missing"):
         rm.load_scenario(file, allow_code=True)
+
+
+DECLARED = """
+import remora as rm
+
+
+class Stiff(rm.Component):
+    '''A spring.'''
+
+    frame: str = rm.parameter("body that is held", "frame")
+    stiffness: float = rm.parameter("of the spring", unit="N/m", above=0.0)
+    angle: float = rm.parameter("at rest", default=0.0, unit="rad")
+
+    def act(self, at):
+        return None
+"""
+
+
+def declared(tmp_path, arguments):
+    (tmp_path / "laws.py").write_text(DECLARED, encoding="utf-8")
+    file = tmp_path / "own.yaml"
+    text = SCENARIO.format(name="laws.py:Stiff", more=f", arguments: {arguments}")
+    file.write_text(text, encoding="utf-8")
+    return rm.load_scenario(file, allow_code=True)
+
+
+def test_declared_parameters_of_own_code_are_read_as_those_of_remora(tmp_path):
+    body = rm.load("vt18_satellite").bodies[0].name
+    system = declared(tmp_path, f"{{frame: {body}, stiffness: 2, angle: 30 deg}}").system
+    (law,) = system.components.values()
+    assert (law.frame, law.stiffness, law.angle) == (body, 2.0, np.radians(30.0))
+    assert "stiffness: of the spring; N/m; greater than 0." in type(law).__doc__
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ("{frame: nowhere, stiffness: 2}", "no body or frame named 'nowhere'"),
+        ("{frame: B, stiffness: -2}", "must be greater than 0, not '-2'"),
+        ("{frame: B, stifness: 2}", "did you mean 'stiffness'"),
+        ("{stiffness: 2}", "frame is missing"),
+        ("{frame: B, stiffness: 2, angle: 3 m}", "degrees such as '30 deg'"),
+    ],
+)
+def test_wrong_arguments_of_own_code_are_named(tmp_path, arguments, told):
+    with pytest.raises(rm.ModelError, match="line 6") as error:
+        declared(tmp_path, arguments)
+    assert any(told in fault.reason for fault in error.value.faults)

@@ -68,7 +68,7 @@ def test_the_file_is_the_system_in_python(run):
         rm.SignalSource(rm.Pulse(0.5, 1.0, 1.0), name="burn"),
         rm.actuators.Thruster("tool", 0.5, (0, 1, 0)),
         rm.sensors.Threshold(0.25, "N", name="firing"),
-        rm.world.Spring("bus", "tool", 0.1),
+        rm.world.Spring(("bus", "tool"), 0.1),
     ]  # fmt: skip
     wires = {"wheels.command": "attitude.torque", "thruster.command": "burn.value",
              "firing.signal": "thruster.force"}  # fmt: skip
@@ -192,7 +192,7 @@ def test_the_report_lists_components_and_draws_signals(run):
     assert "places" not in rows["attitude"][4]
     assert rows["wheels"][1] == "continuous"
     assert rows["gyro"][3] == "rate [rad/s]; walk [rad/s]"
-    assert rows["wheels"][4] == "frame bus, limit 2, time_constant 0.2 s"
+    assert rows["wheels"][4] == "frame bus, time_constant 0.2 s, limit 2 N m"
     text = html(run, animation=False)
     assert "<h3>Components</h3>" in text
     assert "Component signals" in text

@@ -149,9 +149,18 @@ def test_settings_of_controllers_have_units(robot):
         "goal roll, pitch, yaw (0°, 0°, 0°), kp 20 N m/rad"
     )
     wheels = rm.load("servicer_wheels")
-    given = {"joints": ["wheel_x", "wheel_y"], "max_torque": 4.0, "max_speed": 100 * math.pi}
+    given = {
+        "made by": "ReactionWheels",
+        "joints": ["wheel_x", "wheel_y"],
+        "max_torque": 4.0,
+        "max_speed": 100 * math.pi,
+    }
     assert component_settings(wheels, given)[1:] == ["max_torque 4 N m", "max_speed 3000 rpm"]
-    arm = {"joints": ["elbow_pitch", "wrist_pitch"], "max_speed": math.pi / 30}
+    arm = {
+        "made by": "ResolvedRate",
+        "joints": ["elbow_pitch", "wrist_pitch"],
+        "max_speed": math.pi / 30,
+    }
     assert component_settings(robot, arm)[-1] == "max_speed 6 °/s"
 
 
@@ -171,5 +180,5 @@ def test_a_name_is_not_changed_by_the_signs_of_numbers():
     build = rm.Builder("r").body("a", mass=1, inertia=(1, 1, 1)).joint("base", "free", None, "a")
     build.body("b", mass=1, inertia=(1, 1, 1)).joint("arm-1", "revolute", "a", "b")
     robot = build.build()
-    given = {"joints": ["arm-1"], "goal": [-1.0]}
+    given = {"made by": "JointPD", "joints": ["arm-1"], "goal": [-1.0]}
     assert "arm-1 −57.3°" in component_settings(robot, given)[-1]

@@ -135,8 +135,8 @@ def test_goals_gains_and_speeds_have_the_units_of_their_joints():
         .build()
     )  # fmt: skip
 
-    def words(**given):
-        return controller_words.component_settings(robot, given)
+    def words(law="JointPD", **given):
+        return controller_words.component_settings(robot, {"made by": law, **given})
 
     both = ["arm/turn", "arm/slide"]
     assert words(joints=both, goal=[-0.5, 0.25]) == [
@@ -144,20 +144,24 @@ def test_goals_gains_and_speeds_have_the_units_of_their_joints():
     ]
     (alone,) = words(joints=["arm/turn", "spin"], goal=[0.5, 0.0])
     assert alone == f"goal arm/turn {math.degrees(0.5):.1f}°, spin 0°"
-    (gain,) = words(joints=both, kp=[1.0, 2.0])
-    assert gain == "kp (1, 2) N m/rad or N/m"
+    assert words(joints=both, kp=[1.0, 2.0]) == [
+        "joints arm/turn, arm/slide", "kp (1, 2) N m/rad or N/m"
+    ]  # fmt: skip
     assert words(joints=["arm/slide"], kp=[2.0])[-1] == "kp 2 N/m"
     assert words(joints=["arm/turn", "spin"], kp=[2.0, 2.0])[-1] == "kp 2 N m/rad"
     turned = rm.random_state(rm.load("servicer"), 3)[0][:4]
-    (goal,) = words(goal=turned.tolist())
+    (goal,) = words("AttitudePD", goal=turned.tolist())
     w, x, y, z = turned
     rpy = (math.atan2(2 * (w * x + y * z), 1 - 2 * (x * x + y * y)), math.asin(2 * (w * y - z * x)),
            math.atan2(2 * (w * z + x * y), 1 - 2 * (y * y + z * z)))  # fmt: skip
     text = ", ".join(f"{math.degrees(a):.4g}°" for a in rpy).replace("-", "−")
     assert goal == f"goal roll, pitch, yaw ({text})"
-    assert words(joints=["spin"], max_speed=math.pi)[-1] == "max_speed 30 rpm"
-    assert words(joints=["arm/turn"], max_speed=0.1)[-1] == f"max_speed {math.degrees(0.1):.4g} °/s"
-    assert words(joints=["arm/slide"], max_speed=0.1)[-1] == "max_speed 0.1 m/s"
+    assert words("ReactionWheels", joints=["spin"], max_speed=math.pi)[-1] == "max_speed 30 rpm"
+    assert (
+        words("JointReference", joints=["arm/turn"], max_speed=0.1)[-1]
+        == f"max_speed {math.degrees(0.1):.4g} °/s"
+    )
+    assert words("JointReference", joints=["arm/slide"], max_speed=0.1)[-1] == "max_speed 0.1 m/s"
     assert words(joints=both, max_speed=0.1)[-1] == "max_speed 0.1 rad/s or m/s"
     assert words(null_gain=[0.0], speeds=[0.0, 0.0]) == []
 

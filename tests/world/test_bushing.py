@@ -25,7 +25,7 @@ def state(robot, gap, speed=(0.0, 0.0, 0.0), rate=(0.0, 0.0, 0.0), turn=(0.0, 0.
 
 def test_a_bushing_exerts_what_it_states():
     robot = pair()
-    bushing = rm.world.Bushing("grapple", "fixture", 100.0, 3.0, 40.0, 2.0)
+    bushing = rm.world.Bushing(("grapple", "fixture"), 100.0, 3.0, 40.0, 2.0)
     q, v = state(robot, 0.1, (0.2, 0, 0), (0, 0, 0.4))
     run = rm.simulate(rm.System(robot, [bushing]), q, v, 0.01)
     # the fixture is 0.3 m behind the origin of b, which turns: its speed is (0.2, -0.12, 0)
@@ -36,7 +36,7 @@ def test_a_bushing_exerts_what_it_states():
 
 def test_springs_conserve_energy_and_momentum():
     robot = pair()
-    system = rm.System(robot, [rm.world.Bushing("grapple", "fixture", 50.0, 0.0, 9.0, 0.0)])
+    system = rm.System(robot, [rm.world.Bushing(("grapple", "fixture"), 50.0, 0.0, 9.0, 0.0)])
     q, v = state(robot, 0.1, (0.02, 0.05, -0.03), (0.2, -0.1, 0.3), (0.3, -0.5, 0.8))
     run = rm.simulate(system, q, v, 5.0, integrator=rm.Integrator(rtol=1e-12))
     total = run.energy + run.signals["bushing.energy"]
@@ -115,7 +115,7 @@ def test_captures_of_a_batch_happen_at_their_own_times():
 def test_frames_on_one_body_are_refused():
     robot = pair()
     with pytest.raises(rm.RemoraError, match="same body"):
-        rm.System(robot, [rm.world.Bushing("grapple", "a", 1.0)])
+        rm.System(robot, [rm.world.Bushing(("grapple", "a"), 1.0)])
     with pytest.raises(rm.RemoraError, match="angle"):
         capture(angle=4.0)
 

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
 
 import numpy as np
-from pydantic import Field
 
 from remora.algebra.array_ops import Array
 from remora.components.actions import Action, JointForce, Wrench
 from remora.components.component import Component, Interface
-from remora.components.component_settings import ContinuousSettings
 from remora.components.context import Context
-from remora.components.parameter_checks import limited, number
+from remora.components.parameter import parameter
+from remora.components.parameter_checks import limited
 from remora.components.signals import Signal, State
 from remora.errors import RemoraError
 from remora.model.joints import kind
 from remora.model.robot import Robot
-from remora.model.settings_fields import FrameName, JointName, Positive
 
 
 class FirstOrderActuator(Component):
@@ -29,28 +26,16 @@ class FirstOrderActuator(Component):
 
     Input: `command`, `(k,)`, N m or N. Output: `torque`, τ, likewise, which is the continuous state
     `lagged`; k is the number of degrees of freedom, or 3.
-
-    Attributes:
-        joints: names of the joints; or
-        frame: name of the body or frame.
-        time_constant: T, s.
-        limit: of each element, N m or N; None: no limit.
     """
 
-    joints: tuple[str, ...] = ()
-    frame: str = ""
-    time_constant: float = 0.1
-    limit: float | None = None
+    joints: tuple[str, ...] = parameter("names of the joints; or", "joints", default=())
+    frame: str = parameter("body or frame on which it exerts a torque", "frame", default="")
+    time_constant: float = parameter("T", default=0.1, unit="s", above=0.0)
+    limit: float | None = parameter("of each element", default=None, unit="N m or N", above=0.0)
 
     def __post_init__(self) -> None:
         """Check."""
-        joints: Any = self.joints
-        object.__setattr__(self, "joints", (joints,) if isinstance(joints, str) else tuple(joints))
-        lag = number("time_constant of an actuator", self.time_constant, 0.0, above=True)
-        object.__setattr__(self, "time_constant", lag)
-        if self.limit is not None:
-            most = number("limit of an actuator", self.limit, 0.0, above=True)
-            object.__setattr__(self, "limit", most)
+        super().__post_init__()
         if bool(self.joints) == bool(self.frame):
             raise RemoraError("an actuator acts on joints=('elbow', ...) or on frame='bus'")
 
@@ -97,19 +82,3 @@ class FirstOrderActuator(Component):
             found.append(JointForce(name, torque[..., start:stop]))
             start = stop
         return found
-
-
-class FirstOrderActuatorSettings(ContinuousSettings):
-    """The settings of a first-order actuator in a scenario file."""
-
-    type: Literal["first_order_actuator"]
-    joints: list[JointName] = Field(default=[], description="joints it drives; or")
-    frame: FrameName | None = Field(default=None, description="body or frame it exerts a torque on")
-    time_constant: Positive = Field(description="s")
-    limit: Positive | None = Field(default=None, description="of each element, N m or N")
-
-    def made(self, robot: Robot, name: str) -> FirstOrderActuator:
-        """Return the component."""
-        return FirstOrderActuator(
-            tuple(self.joints), self.frame or "", self.time_constant, self.limit, name=name
-        )

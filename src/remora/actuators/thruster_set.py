@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
-from pydantic import Field
 
 from remora.algebra import least_squares, pose, quaternion
 from remora.algebra.array_ops import Array, asarray, concatenate, less, select, stack
 from remora.algebra.vector import apply, cross
 from remora.components.actions import Wrench
 from remora.components.component import Component, Interface
-from remora.components.component_settings import ComponentSettings
 from remora.components.context import Context
-from remora.components.parameter_checks import number
+from remora.components.parameter import parameter
 from remora.components.signals import Signal
 from remora.errors import InvalidValue
 from remora.model.robot import Robot
-from remora.model.settings_fields import FrameName, Positive
 
 #: Force on the robot in the axes of a thruster's frame.
 DIRECTION = (1.0, 0.0, 0.0)
@@ -38,19 +35,14 @@ class ThrusterSet(Component):
 
     Valid for thrust that can be set between 0 and the limit (proportional thrusters, or pulses that
     are short against the sample time). B must have rank 6, and every thruster an opposite one.
-
-    Attributes:
-        frames: names of the thrusters' frames, on the base.
-        thrust: largest of each, N.
     """
 
-    frames: Sequence[str]
-    thrust: float
+    frames: Sequence[str] = parameter("of the thrusters, on the base", "frames", minimum=6)
+    thrust: float = parameter("largest of each", unit="N", above=0.0)
 
     def __post_init__(self) -> None:
         """Check."""
-        thrust = number("the thrust of a thruster set", self.thrust, 0.0, above=True)
-        object.__setattr__(self, "thrust", thrust)
+        super().__post_init__()
         if len(set(self.frames)) != len(self.frames):
             raise InvalidValue("a frame of a thruster set is listed twice")
 
@@ -102,18 +94,3 @@ def thruster_wrenches(robot: Robot, frames: Sequence[str]) -> Array:
         push = quaternion.rotate(pose.rotation(x), asarray(DIRECTION))
         columns.append(concatenate([cross(pose.translation(x), push), push]))
     return stack(columns, axis=-1)
-
-
-class ThrusterSetSettings(ComponentSettings):
-    """The settings of a thruster_set in a scenario file."""
-
-    type: Literal["thruster_set"]
-    frames: list[FrameName] = Field(min_length=6, description="of the thrusters, pushing along x")
-    thrust: Positive = Field(description="largest of each, N")
-
-    def made(self, robot: Robot, name: str) -> ThrusterSet:
-        """Return the component."""
-        return ThrusterSet(
-            tuple(self.frames), self.thrust, name=name, sample_time=self.sample_time,
-            offset=self.offset, delay=self.delay,
-        )  # fmt: skip

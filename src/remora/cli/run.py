@@ -65,6 +65,10 @@ def run(
     print_schema: Annotated[
         bool, typer.Option("--schema", help="Print the JSON schema of scenario files.")
     ] = False,
+    print_components: Annotated[
+        bool,
+        typer.Option("--components", help="Print the settings of all components, in Markdown."),
+    ] = False,
 ) -> None:
     """Simulate a scenario file: robot, initial state, inputs and phases.
 
@@ -73,6 +77,11 @@ def run(
     Resume a stopped run: remora run unfold --out unfold.run --resume
     """
     console = Console(highlight=False, emoji=False)
+    if print_components:
+        from remora.simulation.scenario.component_table import settings_page  # late: only here
+
+        typer.echo(settings_page(), nl=False)
+        return
     if print_schema:
         typer.echo(schema_text(), nl=False)
         return

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-import re
+import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, dataclass_transform
+from typing import Any, ClassVar, Literal, dataclass_transform
 
 import numpy as np
 
 from remora.algebra.array_ops import Array, ArrayLike, is_array, lasting
 from remora.components.actions import Action
 from remora.components.context import Context
+from remora.components.parameter import declared, documented, parameter, snake_case, title
 from remora.components.signals import Signal, State
 from remora.errors import InvalidValue, UnknownName
 from remora.identity.digest import digest
@@ -99,14 +100,16 @@ def _check_part(name: str, kind: type | None, items: Mapping[Any, Any]) -> None:
                 raise InvalidValue(told)
 
 
-@dataclass_transform(frozen_default=True, eq_default=False, field_specifiers=(field,))
+@dataclass_transform(frozen_default=True, eq_default=False, field_specifiers=(field, parameter))
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Component:
     """Something that acts on a robot, measures it, or computes signals.
 
     Subclasses declare fields as in a dataclass; no decorator is needed. Float fields are
     *parameters*: they can differ from run to run in a batch, be symbolic, and be addressed by name
-    (`"attitude.kp"`). All other fields are fixed.
+    (`"attitude.kp"`). All other fields are fixed. A field `x: float = rm.parameter(...)` carries
+    its unit, range and meaning: its value is checked when the component is made, and scenario
+    files, reports and the help of the class use them.
 
     A component without `sample_time` is continuous: its methods are evaluated at every stage of the
     integrator. A component with a `sample_time` is sampled: at t = start + offset + k·sample_time
@@ -142,11 +145,25 @@ class Component:
     sample_time: float | None = None
     offset: float = 0.0
     delay: float = 0.0
+    #: Whether it must have a `sample_time`.
+    sampled: ClassVar[bool] = False
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Make the subclass a frozen dataclass."""
+        """Make the subclass a frozen dataclass, and describe its parameters in its help."""
         super().__init_subclass__(**options)
+        told = cls.__dict__.get("__doc__")
         dataclass(frozen=True, eq=False)(cls)
+        if told:
+            cls.__doc__ = f"{inspect.cleandoc(told)}\n\n{documented(cls)}".rstrip()
+
+    def __post_init__(self) -> None:
+        """Check the parameters; a subclass that has further checks calls this first."""
+        what = title(type(self))
+        for name, own in declared(type(self)).items():
+            value = own.checked(f"{name} of {what}", getattr(self, name))
+            object.__setattr__(self, name, value)
+        if self.sampled and self.sample_time is None:
+            raise InvalidValue(f"{what} needs a sample_time, such as 0.05 (s)")
 
     def interface(self, robot: Robot) -> Interface:
         """Return the inputs, outputs, states, noise and events of the component on this robot."""
@@ -208,7 +225,7 @@ def default_name(component: Component) -> str:
     """Return the name of a component in a system: its own, or its class in lower case."""
     if component.name:
         return str(component.name)
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", type(component).__name__).lower()
+    return snake_case(type(component).__name__)
 
 
 def parameters(component: Component) -> dict[str, Array]:

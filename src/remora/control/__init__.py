@@ -7,7 +7,6 @@ from remora.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from remora.control.attitude_pd import AttitudePD
-    from remora.control.controllers import CONTROLLERS
     from remora.control.end_effector_wrench import EndEffectorWrenchControl
     from remora.control.joint_pd import JointPD
     from remora.control.laws.admittance import Admittance
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
     from remora.control.references.pose_reference import PoseReference
 
 __all__ = [
-    "CONTROLLERS",
     "Admittance",
     "AttitudePD",
     "BasePoseTracking",

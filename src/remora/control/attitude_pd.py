@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, TypeAlias
-
 import numpy as np
-from pydantic import Discriminator, Field, Tag
 
 from remora.algebra import quaternion
 from remora.algebra.array_ops import Array, ArrayLike, concatenate
 from remora.components.actions import JointForce
 from remora.components.component import Component, Interface, set_timing
-from remora.components.component_settings import ComponentSettings
 from remora.components.context import Context
+from remora.components.parameter import declared, parameter
 from remora.components.signals import Signal
-from remora.control.motion.gains import gains
 from remora.errors import InvalidValue, RemoraError, ShapeError
 from remora.model.joints import kind
 from remora.model.robot import Robot
-from remora.model.settings_fields import AngleVector, NotNegative, Positive, Settings
 
 
 class AttitudePD(Component):
@@ -31,26 +26,23 @@ class AttitudePD(Component):
     A component of a `System`, with the parameters goal, kp and kd; or a value of `torque=`. In a
     system, ω may be an input `rate`, as measured by a gyro, and τ may be an output `torque`, for an
     actuator, instead of a load.
-
-    Attributes:
-        joints: name of the base's joint.
-        r_places: indices of the base's quaternion in q.
-        w_places: indices of its angular velocity in v.
-        goal: unit quaternion, `(4,)`, desired orientation of the base in the inertial frame.
-        kp: `(3,)`, N m/rad, body axes.
-        kd: `(3,)`, N m s/rad, body axes.
-        rate_input: whether it has the input `rate`, `(3,)`, rad/s, body axes.
-        torque_output: whether it has the output `torque`, `(3,)`, N m, body axes, and does not act.
     """
 
     joints: tuple[str, ...]
     r_places: Array
     w_places: Array
-    goal: Array
-    kp: Array
-    kd: Array
-    rate_input: bool
-    torque_output: bool
+    goal: Array = parameter("desired orientation in the inertial frame", "orientation", key="rpy")
+    kp: Array = parameter("one or three, body axes", "numbers", unit="N m/rad", minimum=0.0, size=3)
+    kd: Array = parameter(
+        "one or three, body axes", "numbers", unit="N m s/rad", minimum=0.0, size=3
+    )
+    rate_input: bool = parameter(
+        "whether the angular velocity is an input `rate`, as of a gyro", "flag", in_system=True
+    )
+    torque_output: bool = parameter(
+        "whether the torque is an output, for an actuator, instead of acting", "flag",
+        in_system=True,
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -90,18 +82,15 @@ class AttitudePD(Component):
             raise InvalidValue(f"the goal must be a quaternion (4,), not {goal!r}") from None
         if r.shape != (4,) or not np.all(np.isfinite(r)) or not np.any(r):
             raise ShapeError(f"the goal must be a quaternion (4,), not {goal}")
-        stiffness, damping = (
-            gains(f"{name} of an attitude_pd", x, 3, zero=True)
-            for name, x in (("kp", kp), ("kd", kd))
-        )
         object.__setattr__(self, "joints", (base.name,))
         object.__setattr__(self, "r_places", np.arange(robot.nq)[base.q][part])
         object.__setattr__(self, "w_places", np.arange(robot.nv)[base.v][:3])
         object.__setattr__(self, "goal", quaternion.normalize(r))
-        object.__setattr__(self, "kp", stiffness)
-        object.__setattr__(self, "kd", damping)
-        object.__setattr__(self, "rate_input", bool(rate_input))
-        object.__setattr__(self, "torque_output", bool(torque_output))
+        for key, value in (
+            ("kp", kp), ("kd", kd), ("rate_input", rate_input), ("torque_output", torque_output)
+        ):  # fmt: skip
+            checked = declared(AttitudePD)[key].checked(f"{key} of an attitude PD", value)
+            object.__setattr__(self, key, checked)
         set_timing(self, name, sample_time, offset, delay)
 
     def interface(self, robot: Robot) -> Interface:
@@ -141,59 +130,3 @@ class AttitudePD(Component):
         tau = np.zeros_like(v)
         tau[self.w_places] = self._torque(q, v[self.w_places])
         return tau
-
-
-def _form(value: Any) -> str:
-    return "by axis" if isinstance(value, list) else "all"
-
-
-_Three: TypeAlias = Annotated[list[NotNegative], Field(min_length=3, max_length=3)]
-_Gains: TypeAlias = Annotated[
-    Annotated[NotNegative, Tag("all")] | Annotated[_Three, Tag("by axis")], Discriminator(_form)
-]
-
-
-class _AttitudeGoal(Settings):
-    """What an attitude_pd needs as a controller of a phase and as a component."""
-
-    rpy: AngleVector = Field(
-        default=[0.0, 0.0, 0.0],
-        description="roll, pitch, yaw of the base to be reached: rad, or '30 deg'",
-    )
-    kp: _Gains = Field(description="N m/rad, one for all axes of the base, or three")
-    kd: _Gains = Field(description="N m s/rad, one for all axes of the base, or three")
-
-    @property
-    def goal(self) -> Array:
-        """Desired attitude, `(4,)`."""
-        return quaternion.from_rpy(np.array(self.rpy))
-
-
-class AttitudePDSettings(_AttitudeGoal):
-    """The settings of an attitude_pd controller in a scenario file."""
-
-    law: Literal["attitude_pd"]
-    sample_time: Positive = Field(description="s")
-
-    def made(self, robot: Robot) -> AttitudePD:
-        """Return the controller."""
-        return AttitudePD(robot, self.goal, self.kp, self.kd, self.sample_time)
-
-
-class AttitudePDComponentSettings(_AttitudeGoal, ComponentSettings):
-    """The settings of an attitude_pd component in a scenario file."""
-
-    type: Literal["attitude_pd"]
-    rate_input: bool = Field(
-        default=False, description="whether the angular velocity is an input `rate`, from a gyro"
-    )
-    torque_output: bool = Field(
-        default=False, description="whether the torque is an output, for an actuator"
-    )
-
-    def made(self, robot: Robot, name: str) -> AttitudePD:
-        """Return the component."""
-        return AttitudePD(
-            robot, self.goal, self.kp, self.kd, self.sample_time, name=name, offset=self.offset,
-            delay=self.delay, rate_input=self.rate_input, torque_output=self.torque_output,
-        )  # fmt: skip

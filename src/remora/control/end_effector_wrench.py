@@ -22,10 +22,10 @@ from remora.algebra.array_ops import Array, ArrayLike, concatenate, stack
 from remora.components.actions import GeneralizedForce
 from remora.components.component import Component, Interface, set_timing
 from remora.components.context import Context
-from remora.components.parameter_checks import number
+from remora.components.parameter import parameter
 from remora.dynamics.formulations import inverse_dynamics
 from remora.dynamics.kinematics import frame_acceleration, frame_pose, frame_twist, jacobian
-from remora.errors import RemoraError, ShapeError, UnknownName
+from remora.errors import RemoraError, ShapeError
 from remora.model.numbers import UNIT_TOLERANCE, finite
 from remora.model.robot import Robot
 
@@ -114,23 +114,17 @@ def linearizing_law(
 
 
 class EndEffectorWrenchControl(Component):
-    """Pose control of several end-effectors by wrenches [SA24, section IV].
-
-    Attributes:
-        frames: names of the end-effectors' frames.
-        targets: desired poses in the inertial frame, `(l, 8)`.
-        kp: gain on the pose, 1/s² (`printed`: N m per rad of half the angle, N per half a metre).
-        kv: gain on the twist, 1/s (`printed`: N m s/rad, N s/m).
-        law: `printed` or `linearizing`.
-        regularization: λ of the linearizing law.
-    """
+    """Pose control of several end-effectors by wrenches [SA24, section IV]."""
 
     frames: tuple[str, ...]
-    targets: Array
-    kp: float
-    kv: float
-    law: str
-    regularization: float
+    targets: Array = parameter("desired poses by body or frame", "frame poses")
+    kp: float = parameter(
+        "on the pose; `printed`: N m per rad of half the angle, N per half a metre", unit="1/s²",
+        above=0.0,
+    )  # fmt: skip
+    kv: float = parameter("on the twist; `printed`: N m s/rad, N s/m", unit="1/s", above=0.0)
+    law: str = parameter("see `remora.control.end_effector_wrench`", "choice", choices=LAWS)
+    regularization: float = parameter("λ of the linearizing law", above=0.0)
 
     def __init__(
         self,
@@ -160,14 +154,8 @@ class EndEffectorWrenchControl(Component):
             offset: time of the first tick after the start of the run, s.
             delay: time from a tick until the forces change, s.
         """
-        if law not in LAWS:
-            raise UnknownName("law of end-effector control", law, LAWS)
         if not targets:
             raise RemoraError("end-effector control needs at least one target")
-        kp, kv, regularization = (
-            number(f"{gain} of end-effector control", value, 0.0, above=True)
-            for gain, value in (("kp", kp), ("kv", kv), ("regularization", regularization))
-        )
         poses: list[Array] = []
         for frame, x in targets.items():
             if robot.frame(frame).body < 0:
@@ -179,11 +167,12 @@ class EndEffectorWrenchControl(Component):
                 )
             poses.append(target)
         for key, value in (
-            ("frames", tuple(targets)), ("targets", np.array(poses)), ("kp", float(kp)),
-            ("kv", float(kv)), ("law", law), ("regularization", float(regularization)),
+            ("frames", tuple(targets)), ("targets", np.array(poses)), ("kp", kp), ("kv", kv),
+            ("law", law), ("regularization", regularization),
         ):  # fmt: skip
             object.__setattr__(self, key, value)
         set_timing(self, name, sample_time, offset, delay)
+        self.__post_init__()
 
     def interface(self, robot: Robot) -> Interface:
         """Return the interface; raise if the robot has no such frames."""

@@ -3,28 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal, TypeAlias, TypeGuard
+from typing import Any, TypeGuard
 
 import numpy as np
-from pydantic import Discriminator, Field, Tag
 
 from remora.algebra.array_ops import Array, ArrayLike
 from remora.components.actions import Action, JointForce
 from remora.components.component import Component, Interface, set_timing
-from remora.components.component_settings import ComponentSettings
 from remora.components.context import Context
+from remora.components.parameter import parameter
 from remora.components.signals import Signal
 from remora.errors import InvalidValue, RemoraError, ShapeError
 from remora.model.joints import in_coordinates, kind
 from remora.model.robot import Robot
-from remora.model.settings_fields import (
-    Angles,
-    JointName,
-    NotNegative,
-    Positive,
-    Settings,
-    degrees_of_a_slide,
-)
 
 
 class JointPD(Component):
@@ -35,26 +26,25 @@ class JointPD(Component):
     A component of a `System`, with the parameters goal, kp and kd; or a value of `torque=`. In a
     system, goalᵢ may be changed by an input `reference` that is added to it, and τ may be an output
     `torque`, for an actuator, instead of a force on the joints.
-
-    Attributes:
-        joints: names of the joints it acts on.
-        q_places: indices of their coordinates in q, `(k,)`.
-        v_places: indices of their speeds in v, `(k,)`.
-        goal: `(k,)`, rad or m.
-        kp: `(k,)`, N m/rad or N/m.
-        kd: `(k,)`, N m s/rad or N s/m.
-        reference_input: whether it has the input `reference`, `(k,)`, rad or m.
-        torque_output: whether it has the output `torque`, `(k,)`, N m or N, and does not act.
     """
 
     joints: tuple[str, ...]
     q_places: Array
     v_places: Array
-    goal: Array
-    kp: Array
-    kd: Array
-    reference_input: bool
-    torque_output: bool
+    goal: Array = parameter("desired coordinates by joint", "joint places", unit="rad or m")
+    kp: Array = parameter(
+        "stiffness, one or by joint", "joint gains", unit="N m/rad or N/m", minimum=0.0
+    )
+    kd: Array = parameter(
+        "damping, one or by joint", "joint gains", unit="N m s/rad or N s/m", minimum=0.0
+    )
+    reference_input: bool = parameter(
+        "whether an input `reference` is added to the goal", "flag", in_system=True
+    )
+    torque_output: bool = parameter(
+        "whether the torque is an output, for an actuator, instead of acting", "flag",
+        in_system=True,
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -186,63 +176,3 @@ def _numbers(what: str, given: Any, size: int) -> list[float]:
     if not np.all(np.isfinite(array)):
         raise InvalidValue(f"{what} must be finite")
     return np.broadcast_to(array, (size,)).tolist()
-
-
-def _by_joint(value: Any) -> str:
-    return "by joint" if isinstance(value, dict) else "all"
-
-
-_Gains: TypeAlias = Annotated[
-    Annotated[NotNegative, Tag("all")] | Annotated[dict[JointName, NotNegative], Tag("by joint")],
-    Discriminator(_by_joint),
-]
-
-
-class _JointGoals(Settings):
-    """What a joint_pd needs as a controller of a phase and as a component."""
-
-    goal: dict[JointName, Angles] = Field(
-        min_length=1, description="by joint where it is to be: rad, m, or '30 deg'"
-    )
-    kp: _Gains = Field(description="stiffness, of all or by joint: N m/rad or N/m")
-    kd: _Gains = Field(description="damping, of all or by joint: N m s/rad or N s/m")
-
-    def check_units(self, robot: Robot) -> None:
-        """Raise if the goal of a sliding joint is in degrees."""
-        for name, place in self.goal.items():
-            wrong = degrees_of_a_slide(robot.joints[name], place)
-            if wrong:
-                raise RemoraError(wrong)
-
-
-class JointPDSettings(_JointGoals):
-    """The settings of a joint_pd controller in a scenario file."""
-
-    law: Literal["joint_pd"]
-    sample_time: Positive = Field(description="s")
-
-    def made(self, robot: Robot) -> JointPD:
-        """Return the controller."""
-        self.check_units(robot)
-        return JointPD(robot, self.goal, self.kp, self.kd, self.sample_time)
-
-
-class JointPDComponentSettings(_JointGoals, ComponentSettings):
-    """The settings of a joint_pd component in a scenario file."""
-
-    type: Literal["joint_pd"]
-    reference_input: bool = Field(
-        default=False, description="whether an input `reference` is added to the goal"
-    )
-    torque_output: bool = Field(
-        default=False, description="whether the torque is an output, for an actuator"
-    )
-
-    def made(self, robot: Robot, name: str) -> JointPD:
-        """Return the component."""
-        self.check_units(robot)
-        return JointPD(
-            robot, self.goal, self.kp, self.kd, self.sample_time, name=name, offset=self.offset,
-            delay=self.delay, reference_input=self.reference_input,
-            torque_output=self.torque_output,
-        )  # fmt: skip

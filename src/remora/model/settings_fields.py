@@ -57,6 +57,25 @@ def no_such(what: str, name: str, known: Iterable[str]) -> str:
     return f"no {what} named {name[:60]!r}; {hint}known: {', '.join(names[:50]) or '(none)'}"
 
 
+#: pydantic's error types -> our messages; {…} are filled in from the error's context.
+WORDS = {
+    "bool_type": "must be true or false",
+    "dict_type": "must be a map",
+    "finite_number": "must be a finite number",
+    "float_type": "must be a number",
+    "greater_than": "must be greater than {gt:g}",
+    "greater_than_equal": "must be {ge:g} or greater",
+    "int_type": "must be a whole number",
+    "list_type": "must be a list",
+    "literal_error": "must be {expected}",
+    "model_attributes_type": "must be a map",
+    "model_type": "must be a map",
+    "string_too_long": "must have at most {max_length} characters",
+    "string_too_short": "must not be empty",
+    "string_type": "must be text",
+}
+
+
 # Numbers ----------------------------------------------------------------------------------------
 
 

@@ -1,28 +1,23 @@
-"""Settings of controllers, sensors and actuators in words with units."""
+"""Settings of controllers, sensors and actuators in words, with the units that they declare."""
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from remora.algebra import pose
+from remora.components.parameter import OF_SIGNAL, Parameter, declared
 from remora.model.joints import kind
 from remora.model.limit_text import coordinate_text
 from remora.model.robot import Robot
+from remora.simulation.scenario.component_table import COMPONENTS
 from remora.viewer.load_words import MOST_SETTINGS, is_list, loaded, settings_in_words, short
 from remora.viewer.scene.link_roles import WHEEL, role_of
 
-#: Units of gains by the name of the setting: of a joint that turns, and of one that slides.
-_GAINS: dict[str, tuple[str, str]] = {
-    "kp": ("N m/rad", "N/m"), "kd": ("N m s/rad", "N s/m"), "ki": ("N m/(rad s)", "N/(m s)"),
-}  # fmt: skip
-#: Units of other settings.
-_UNITS = {
-    "max_torque": "N m", "thrust": "N", "time_constant": "s", "null_gain": "1/s", "torque": "N m",
-}  # fmt: skip
 _TURN = 180.0 / math.pi
 
 
@@ -41,19 +36,26 @@ def component_settings(robot: Robot, given: Mapping[str, Any]) -> list[str]:
         robot: the robot.
         given: the settings, as stored with a run.
     """
+    parameters = _parameters().get(str(given.get("made by")), {})
     joints = _joints(robot, given)
-    rest = {key: x for key, x in given.items() if key not in _WORDS and key not in _UNITS}
     words: list[str] = []
     for key, x in given.items():
-        if x is None or (key in ("null_gain", "speeds") and not np.any(np.asarray(x))):
-            continue
-        if key in _WORDS:
-            words += _WORDS[key](robot, joints, key, x)
-        elif key in _UNITS:
-            words.append(f"{key} {loaded(x)} {_UNITS[key]}")
-    if any(key in given for key in ("goal", *_GAINS)) and len(joints) > 1:
-        rest.pop("joints", None)  # they are named beside the numbers
-    return [*settings_in_words(rest), *words][:MOST_SETTINGS]
+        own = parameters.get(key)
+        if key == "joints" and len(joints) > 1 and "goal" in given:
+            continue  # they are named beside the numbers
+        if own is None or x in (None, "", [], False):
+            words += settings_in_words({key: x})
+        elif own.unit == OF_SIGNAL:
+            words.append(f"{key} {loaded(x)} {given.get('unit', '')}".rstrip())
+        else:
+            words.append(_setting(robot, joints, key, own, x))
+    return words[:MOST_SETTINGS]
+
+
+@functools.cache
+def _parameters() -> dict[str, Mapping[str, Parameter]]:
+    """Return the parameters of all ready-made components, by the name of the class."""
+    return {row.__name__: declared(row) for row in COMPONENTS.values()}
 
 
 def _joints(robot: Robot, given: Mapping[str, Any]) -> list[str]:
@@ -61,48 +63,63 @@ def _joints(robot: Robot, given: Mapping[str, Any]) -> list[str]:
     return [str(n) for n in names if str(n) in robot.joints] if is_list(names) else []
 
 
-def _goal(robot: Robot, joints: list[str], key: str, x: Any) -> list[str]:
+def _setting(robot: Robot, joints: list[str], key: str, own: Parameter, x: Any) -> str:
+    """Return a setting in words."""
+    try:
+        return _with_unit(robot, joints, key, own, x)
+    except (TypeError, ValueError, LookupError):  # settings on disk may be damaged
+        return f"{key} {loaded(x)}"
+
+
+def _with_unit(robot: Robot, joints: list[str], key: str, own: Parameter, x: Any) -> str:
+    if own.kind == "orientation":
+        rpy = (
+            np.degrees(pose.to_rpy(pose.from_parts(np.asarray(x, dtype=float), np.zeros(3)))) + 0.0
+        )
+        text = ", ".join(f"{angle:.4g}°" for angle in rpy).replace("-", "−")
+        return f"{key} roll, pitch, yaw ({text})"
+    if own.kind == "joint places":
+        return _places(robot, joints, key, x)
+    if not own.unit:
+        (word,) = settings_in_words({key: x})
+        return word
+    turning = [kind(robot.joints[name]).freedoms[0].angular for name in joints]
+    mixed = len(set(turning)) > 1
+    unit = own.unit if mixed else own.unit_of(not turning or turning[0])
+    factor = 1.0
+    if unit == "rad/s" and joints and _are_wheels(robot, joints):
+        unit, factor = "rpm", 30.0 / math.pi
+    elif unit in ("rad", "rad/s") and (turning or own.unit == unit):
+        unit, factor = unit.replace("rad", "°"), _TURN
+    elif unit in ("rad", "rad/s"):
+        unit = own.unit
+    return f"{key} {_numbers(factor * np.asarray(x, dtype=float))} {unit}"
+
+
+def _numbers(x: Any) -> str:
+    """Return numbers as text, those that are all the same once."""
+    values: Sequence[float] = np.ravel(x).tolist()
+    if np.ndim(x) > 1 or len(values) > MOST_SETTINGS:
+        return loaded(np.asarray(x).tolist())
+    texts = [f"{value:.4g}" for value in values]
+    return texts[0] if len(set(values)) == 1 else f"({', '.join(texts)})"
+
+
+def _are_wheels(robot: Robot, joints: list[str]) -> bool:
+    return all(role_of(robot, robot.joint_index(name)) == WHEEL for name in joints)
+
+
+def _places(robot: Robot, joints: list[str], key: str, x: Any) -> str:
+    """Return coordinates by joint."""
     values = np.ravel(np.asarray(x, dtype=float))
-    if values.shape == (4,) and len(joints) <= 1:
-        rpy = np.degrees(pose.to_rpy(pose.from_parts(values, np.zeros(3)))) + 0.0
-        text = ", ".join(f"{a:.4g}°" for a in rpy).replace("-", "−")
-        return [f"goal roll, pitch, yaw ({text})"]
     if len(values) != len(joints):
-        return [f"goal {loaded(values.tolist())}"]
-    parts: list[str] = []
+        return f"{key} {loaded(values.tolist())}"
     prefixes = {name.partition("/")[0] if "/" in name else "" for name in joints}
     prefix = next(iter(prefixes)) if len(prefixes) == 1 else ""
+    parts: list[str] = []
     for name, value in zip(joints, values, strict=True):
         turns = kind(robot.joints[name]).freedoms[0].angular
         text = coordinate_text(float(value), turns) + ("°" if turns else " m")
         own = name.removeprefix(f"{prefix}/") if prefix else name
         parts.append(f"{short(own)} {text.replace('-', '−')}")
-    return [f"goal {', '.join(parts)}"]
-
-
-def _gain(robot: Robot, joints: list[str], key: str, x: Any) -> list[str]:
-    values = [float(v) for v in np.ravel(np.asarray(x, dtype=float))]
-    slides = [n for n in joints if not kind(robot.joints[n]).freedoms[0].angular]
-    units = _GAINS[key]
-    mixed = 0 < len(slides) < len(joints)
-    unit = " or ".join(units) if mixed else units[1 if slides else 0]
-    alike = len(set(values)) == 1
-    text = f"{values[0]:.4g}" if alike else "(" + ", ".join(f"{v:.4g}" for v in values) + ")"
-    return [f"{key} {text} {unit}"]
-
-
-def _speed(robot: Robot, joints: list[str], key: str, x: Any) -> list[str]:
-    if not isinstance(x, (int, float)):
-        return [f"{key} {loaded(x)}"]
-    turning = [kind(robot.joints[n]).freedoms[0].angular for n in joints]
-    if joints and all(role_of(robot, robot.joint_index(n)) == WHEEL for n in joints):
-        return [f"{key} {float(x) * 30.0 / math.pi:.5g} rpm"]
-    if turning and all(turning):
-        return [f"{key} {_TURN * float(x):.4g} °/s"]
-    return [f"{key} {float(x):.4g} {'rad/s or m/s' if not turning or any(turning) else 'm/s'}"]
-
-
-#: How settings are written, by name.
-_WORDS = {
-    "goal": _goal, "max_speed": _speed, "speeds": _speed, **dict.fromkeys(_GAINS, _gain),
-}  # fmt: skip
+    return f"{key} {', '.join(parts)}"

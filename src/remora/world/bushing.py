@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Literal
-
-from pydantic import Field
+from collections.abc import Mapping, Sequence
 
 from remora.algebra import pose, quaternion, vector
 from remora.algebra.array_ops import Array, asarray
 from remora.components.actions import Action, Wrench
 from remora.components.component import Component, Interface
-from remora.components.component_settings import ContinuousSettings
 from remora.components.context import Context
-from remora.components.parameter_checks import number
+from remora.components.parameter import parameter
 from remora.components.signals import Signal
 from remora.errors import RemoraError
 from remora.model.robot import Robot
-from remora.model.settings_fields import FrameName, NotNegative
 from remora.world.relative_motion import RelativeMotion, motion_between
 
 #: Names of the numbers of a bushing.
@@ -35,51 +30,34 @@ class Bushing(Component):
     springs are conservative, with the energy ½ k p·p + ½ κ φ·φ.
 
     Outputs: `force` f, N, and `torque` τ, N m, on b, in the axes of a; `energy` of the springs, J.
-
-    Attributes:
-        a: name of a body or frame.
-        b: name of a body or frame.
-        stiffness: k, N/m.
-        damping: c, N s/m.
-        rotational_stiffness: κ, N m/rad.
-        rotational_damping: γ, N m s/rad.
     """
 
-    a: str
-    b: str
-    stiffness: float
-    damping: float = 0.0
-    rotational_stiffness: float = 0.0
-    rotational_damping: float = 0.0
-
-    def __post_init__(self) -> None:
-        """Check."""
-        check_numbers(self, "a bushing")
+    between: Sequence[str] = parameter("bodies or frames a and b", "frames", size=2)
+    stiffness: float = parameter("k", unit="N/m", minimum=0.0)
+    damping: float = parameter("c", default=0.0, unit="N s/m", minimum=0.0)
+    rotational_stiffness: float = parameter("κ", default=0.0, unit="N m/rad", minimum=0.0)
+    rotational_damping: float = parameter("γ", default=0.0, unit="N m s/rad", minimum=0.0)
 
     def interface(self, robot: Robot) -> Interface:
         """Return the interface; raise if both frames are on the same body."""
-        refuse_same_body(robot, self.a, self.b)
+        a, b = self.between
+        refuse_same_body(robot, a, b)
         return Interface(outputs={
             "force": Signal(3, "N"), "torque": Signal(3, "N m"), "energy": Signal((), "J"),
         })  # fmt: skip
 
     def outputs(self, at: Context) -> Mapping[str, Array]:
         """Return force, torque and energy."""
-        motion = motion_between(at, self.a, self.b)
+        a, b = self.between
+        motion = motion_between(at, a, b)
         force, torque = forces(self, motion)
         return {"force": force, "torque": torque, "energy": energy(self, motion)}
 
     def act(self, at: Context) -> list[Action]:
         """Return the wrenches on both frames."""
-        motion = motion_between(at, self.a, self.b)
-        return wrenches(at, self.a, self.b, motion.position, *forces(self, motion))
-
-
-def check_numbers(component: Component, what: str) -> None:
-    """Replace the numbers of a component with springs and dampers by checked ones, or raise."""
-    for name in NUMBERS:
-        told = f"{name} of {what}".replace("_", " ")
-        object.__setattr__(component, name, number(told, getattr(component, name), 0.0))
+        a, b = self.between
+        motion = motion_between(at, a, b)
+        return wrenches(at, a, b, motion.position, *forces(self, motion))
 
 
 def refuse_same_body(robot: Robot, a: str, b: str) -> None:
@@ -125,22 +103,3 @@ def wrenches(
             turned = quaternion.rotate(r, f), quaternion.rotate(r, tau)
             found.append(Wrench(name, *turned, axes="inertial"))
     return found
-
-
-class BushingSettings(ContinuousSettings):
-    """The settings of a bushing in a scenario file."""
-
-    type: Literal["bushing"]
-    between: Annotated[list[FrameName], Field(min_length=2, max_length=2)] = Field(
-        description="two bodies or frames"
-    )
-    stiffness: NotNegative = Field(description="N/m")
-    damping: NotNegative = Field(default=0.0, description="N s/m")
-    rotational_stiffness: NotNegative = Field(default=0.0, description="N m/rad")
-    rotational_damping: NotNegative = Field(default=0.0, description="N m s/rad")
-
-    def made(self, robot: Robot, name: str) -> Bushing:
-        """Return the component."""
-        numbers = {key: getattr(self, key) for key in NUMBERS}
-        a, b = self.between
-        return Bushing(a, b, **numbers, name=name)

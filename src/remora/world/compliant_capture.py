@@ -2,32 +2,27 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from typing import Literal
 
 import numpy as np
-from pydantic import Field
 
 from remora.algebra import dual_quaternion, pose, quaternion
 from remora.algebra.array_ops import Array, asarray, less, select
 from remora.algebra.selections import flag
 from remora.components.actions import Action
 from remora.components.component import Component, Interface, ZeroCrossing
-from remora.components.component_settings import ContinuousSettings
 from remora.components.context import Context
-from remora.components.parameter_checks import number
+from remora.components.parameter import parameter
 from remora.components.signals import Signal
 from remora.model.robot import Robot
-from remora.model.settings_fields import Angle, FrameName, NotNegative, Positive
 from remora.world.bushing import (
-    NUMBERS,
-    check_numbers,
     energy,
     forces,
     refuse_same_body,
     wrenches,
 )
-from remora.world.capture_conditions import capture_margin, check_limits, reach_margin
+from remora.world.capture_conditions import capture_margin, reach_margin
 from remora.world.relative_motion import RelativeMotion, motion_between
 
 #: Values of the state `stage`.
@@ -44,43 +39,27 @@ class CompliantCapture(Component):
     Outputs: `force`, N, and `torque`, N m, on the fixture, in the axes of the grapple; `energy` of
     the springs, J; `holding`, 1 from capture to release. Events: `captured`; `missed`: the fixture
     left the reach and was not captured; `released`.
-
-    Attributes:
-        grapple: name of a body or frame.
-        fixture: name of a body or frame.
-        distance: largest distance of both origins at capture, m.
-        angle: largest angle between both frames at capture, rad.
-        speed: largest relative speed of both origins at capture, m/s.
-        stiffness: N/m.
-        damping: N s/m.
-        rotational_stiffness: N m/rad.
-        rotational_damping: N m s/rad.
-        release_time: time of the run at which it lets go, s; None: never.
-        latch: whether the springs are relaxed in the pose of the moment of capture.
     """
 
-    grapple: str
-    fixture: str
-    distance: float
-    angle: float
-    speed: float
-    stiffness: float
-    damping: float = 0.0
-    rotational_stiffness: float = 0.0
-    rotational_damping: float = 0.0
-    release_time: float | None = None
-    latch: bool = True
-
-    def __post_init__(self) -> None:
-        """Check."""
-        what = "a compliant capture"
-        check_numbers(self, what)
-        limits = check_limits(what, self.distance, self.angle, self.speed)
-        for name, value in zip(("distance", "angle", "speed"), limits, strict=True):
-            object.__setattr__(self, name, value)
-        if self.release_time is not None:
-            told = f"release time of {what}"
-            object.__setattr__(self, "release_time", number(told, self.release_time, -np.inf))
+    grapple: str = parameter("body or frame that captures", "frame")
+    fixture: str = parameter("body or frame that is captured", "frame")
+    distance: float = parameter("largest of both origins at capture", unit="m", above=0.0)
+    angle: float = parameter(
+        "largest of both frames at capture", unit="rad", above=0.0, maximum=math.pi
+    )
+    speed: float = parameter(
+        "largest relative one of both origins at capture", unit="m/s", above=0.0
+    )
+    stiffness: float = parameter("k of the bushing", unit="N/m", minimum=0.0)
+    damping: float = parameter("c", default=0.0, unit="N s/m", minimum=0.0)
+    rotational_stiffness: float = parameter("κ", default=0.0, unit="N m/rad", minimum=0.0)
+    rotational_damping: float = parameter("γ", default=0.0, unit="N m s/rad", minimum=0.0)
+    release_time: float | None = parameter(
+        "time of the run at which it lets go; default: never", default=None, unit="s"
+    )
+    latch: bool = parameter(
+        "whether the springs are relaxed in the pose at capture", "flag", default=True
+    )
 
     def interface(self, robot: Robot) -> Interface:
         """Return the interface; raise if both frames are on the same body."""
@@ -164,28 +143,3 @@ def deflection(motion: RelativeMotion, rest: Array) -> RelativeMotion:
     return motion._replace(
         position=motion.position - pose.translation(rest), rotation=2.0 * quaternion.log(r)
     )
-
-
-class CompliantCaptureSettings(ContinuousSettings):
-    """The settings of a compliant capture in a scenario file."""
-
-    type: Literal["compliant_capture"]
-    grapple: FrameName = Field(description="body or frame that captures")
-    fixture: FrameName = Field(description="body or frame that is captured")
-    distance: Positive = Field(description="largest distance at capture, m")
-    angle: Angle = Field(description="largest angle at capture, rad or deg")
-    speed: Positive = Field(description="largest relative speed at capture, m/s")
-    stiffness: NotNegative = Field(description="N/m")
-    damping: NotNegative = Field(default=0.0, description="N s/m")
-    rotational_stiffness: NotNegative = Field(default=0.0, description="N m/rad")
-    rotational_damping: NotNegative = Field(default=0.0, description="N m s/rad")
-    release_time: float | None = Field(default=None, description="s; default: never")
-    latch: bool = Field(default=True, description="take the relative pose at capture")
-
-    def made(self, robot: Robot, name: str) -> CompliantCapture:
-        """Return the component."""
-        numbers = {key: getattr(self, key) for key in NUMBERS}
-        return CompliantCapture(
-            self.grapple, self.fixture, self.distance, self.angle, self.speed, **numbers,
-            release_time=self.release_time, latch=self.latch, name=name,
-        )  # fmt: skip

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Literal
-
-from pydantic import Field
+from collections.abc import Mapping, Sequence
 
 from remora.algebra.array_ops import Array, asarray, less, select, sqrt
 from remora.components.actions import Action, Wrench
 from remora.components.component import Component, Interface
-from remora.components.component_settings import ContinuousSettings
 from remora.components.context import Context
-from remora.components.parameter_checks import number
+from remora.components.parameter import parameter
 from remora.components.signals import Signal
 from remora.errors import RemoraError
 from remora.model.robot import Robot
-from remora.model.settings_fields import FrameName, NotNegative
 
 #: Square of the length below which the spring has no direction and exerts no force, m².
 SHORTEST = 1e-24
@@ -30,31 +25,18 @@ class Spring(Component):
     frame feels no force.
 
     Outputs: `length` l, m; `force` f, N.
-
-    Attributes:
-        a: name of a body or frame.
-        b: name of another body or frame.
-        stiffness: k, N/m.
-        length: l₀, m.
-        damping: c, N s/m.
     """
 
-    a: str
-    b: str
-    stiffness: float
-    length: float = 0.0
-    damping: float = 0.0
-
-    def __post_init__(self) -> None:
-        """Check."""
-        for name in ("stiffness", "length", "damping"):
-            value = number(f"{name} of a spring", getattr(self, name), 0.0)
-            object.__setattr__(self, name, value)
+    between: Sequence[str] = parameter("bodies or frames a and b", "frames", size=2)
+    stiffness: float = parameter("k", unit="N/m", minimum=0.0)
+    length: float = parameter("free length l₀", default=0.0, unit="m", minimum=0.0)
+    damping: float = parameter("c", default=0.0, unit="N s/m", minimum=0.0)
 
     def interface(self, robot: Robot) -> Interface:
         """Return the interface; raise if no end moves."""
-        if self.a == self.b or all(robot.frame(x).body < 0 for x in (self.a, self.b)):
-            raise RemoraError(f"nothing moves between {self.a!r} and {self.b!r}")
+        a, b = self.between
+        if a == b or all(robot.frame(x).body < 0 for x in (a, b)):
+            raise RemoraError(f"nothing moves between {a!r} and {b!r}")
         return Interface(outputs={"length": Signal((), "m"), "force": Signal((), "N")})
 
     def outputs(self, at: Context) -> Mapping[str, Array]:
@@ -66,17 +48,18 @@ class Spring(Component):
         """Return the forces at both ends."""
         _, force, direction = self._stretched(at)
         pull = force[..., None] * direction
-        ends = ((self.a, pull), (self.b, -pull))
+        ends = zip(self.between, (pull, -pull), strict=True)
         return [Wrench(x, f, axes="inertial") for x, f in ends if at.robot.frame(x).body >= 0]
 
     def _stretched(self, at: Context) -> tuple[Array, Array, Array]:
         """Return length, tension and the unit vector from a to b."""
-        offset = at.position(self.b) - at.position(self.a)
+        a, b = self.between
+        offset = at.position(b) - at.position(a)
         square = asarray((offset * offset).sum(axis=-1))
         stretched = less(SHORTEST, square)
         length = sqrt(select(stretched, square, SHORTEST))
         direction = offset / length[..., None]
-        speed = ((self._velocity(at, self.b) - self._velocity(at, self.a)) * direction).sum(axis=-1)
+        speed = ((self._velocity(at, b) - self._velocity(at, a)) * direction).sum(axis=-1)
         force = self.stiffness * (length - self.length) + self.damping * speed
         return length, select(stretched, force, 0.0), direction
 
@@ -84,20 +67,3 @@ class Spring(Component):
     def _velocity(at: Context, frame: str) -> Array:
         fixed = at.robot.frame(frame).body < 0
         return 0.0 * at.position(frame) if fixed else at.velocity(frame)
-
-
-class SpringSettings(ContinuousSettings):
-    """The settings of a spring in a scenario file."""
-
-    type: Literal["spring"]
-    between: Annotated[list[FrameName], Field(min_length=2, max_length=2)] = Field(
-        description="two bodies or frames"
-    )
-    stiffness: NotNegative = Field(description="N/m")
-    length: NotNegative = Field(default=0.0, description="free length, m")
-    damping: NotNegative = Field(default=0.0, description="N s/m")
-
-    def made(self, robot: Robot, name: str) -> Spring:
-        """Return the component."""
-        a, b = self.between
-        return Spring(a, b, self.stiffness, self.length, self.damping, name=name)

@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
-
-import numpy as np
-from pydantic import Field
 
 from remora.algebra.array_ops import Array, ArrayLike, asarray, less, select
 from remora.components.actions import Wrench
 from remora.components.component import Component, Interface, ZeroCrossing
-from remora.components.component_settings import ContinuousSettings
 from remora.components.context import Context
-from remora.components.parameter_checks import number, vector
+from remora.components.parameter import parameter
 from remora.components.signals import Signal
 from remora.errors import InvalidValue
 from remora.model.robot import Robot
-from remora.model.settings_fields import FrameName, NotNegative, Positive, Vector
 
 
 class Wall(Component):
@@ -30,33 +24,17 @@ class Wall(Component):
     Events: `contact` and `release`, recorded; steps end there.
 
     Valid for one point against a plane; a body with shape needs a contact model of its own.
-
-    Attributes:
-        frame: name of the body or frame that touches.
-        point: p_w, a point of the surface, `(3,)`, m, inertial axes.
-        normal: n, outward, `(3,)`; normalized.
-        stiffness: k, N/m.
-        damping: c, N s/m.
     """
 
-    frame: str
-    point: ArrayLike
-    normal: ArrayLike
-    stiffness: float
-    damping: float = 0.0
+    frame: str = parameter("body or frame that touches", "frame")
+    point: ArrayLike = parameter("p_w of the surface, inertial axes", "vector", unit="m", size=3)
+    normal: ArrayLike = parameter("n, outward, inertial axes, normalized", "direction", size=3)
+    stiffness: float = parameter("k", unit="N/m", above=0.0)
+    damping: float = parameter("c", default=0.0, unit="N s/m", minimum=0.0)
 
     def __post_init__(self) -> None:
         """Check."""
-        object.__setattr__(self, "point", vector("the point of a wall", self.point, 3))
-        given: Any = self.normal
-        normal = vector("the normal of a wall", given, 3)
-        length = float(np.linalg.norm(normal))
-        if np.ndim(given) == 0 or not length:
-            raise InvalidValue(f"the normal must be three numbers, not all zero, not {given!r}")
-        object.__setattr__(self, "normal", normal / length)
-        stiffness = number("stiffness of a wall", self.stiffness, 0.0, above=True)
-        object.__setattr__(self, "stiffness", stiffness)
-        object.__setattr__(self, "damping", number("damping of a wall", self.damping, 0.0))
+        super().__post_init__()
         if self.sample_time is not None:
             raise InvalidValue("a wall is continuous: it has no sample_time")
 
@@ -90,18 +68,3 @@ class Wall(Component):
     def _depth(self, at: Context) -> Array:
         off = asarray(self.point) - at.position(self.frame)
         return asarray((asarray(self.normal) * off).sum(axis=-1))
-
-
-class WallSettings(ContinuousSettings):
-    """The settings of a wall in a scenario file."""
-
-    type: Literal["wall"]
-    frame: FrameName = Field(description="body or frame that touches")
-    point: Vector = Field(description="of the surface, m, inertial axes")
-    normal: Vector = Field(description="outward, inertial axes")
-    stiffness: Positive = Field(description="N/m")
-    damping: NotNegative = Field(default=0.0, description="N s/m")
-
-    def made(self, robot: Robot, name: str) -> Wall:
-        """Return the component."""
-        return Wall(self.frame, self.point, self.normal, self.stiffness, self.damping, name=name)

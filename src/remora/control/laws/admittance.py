@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar, Literal
 
 import numpy as np
-from pydantic import Field
 
 from remora.algebra import pose, quaternion
 from remora.algebra.array_ops import Array, ArrayLike, asarray, concatenate
 from remora.components.component import Component, Interface
-from remora.components.component_settings import SampledSettings
 from remora.components.context import Context
+from remora.components.parameter import parameter
 from remora.components.signals import Signal, State
-from remora.control.law_settings import LawComponentSettings
-from remora.control.motion.gains import gains
-from remora.errors import InvalidValue
 from remora.model.robot import Robot
-from remora.model.settings_fields import Positive
 
 
 class Admittance(Component):
@@ -34,24 +28,15 @@ class Admittance(Component):
 
     Valid where the inner loop is much faster than √(K/M). Against a stiff wall k_w the loop needs
     M/h² of the order of k_w or greater.
-
-    Attributes:
-        mass: M, kg, one or three.
-        damping: D, N s/m.
-        stiffness: K, N/m; 0: the frame drifts as long as it is pushed.
     """
 
-    mass: ArrayLike
-    damping: ArrayLike
-    stiffness: ArrayLike = 0.0
-
-    def __post_init__(self) -> None:
-        """Check."""
-        if self.sample_time is None:
-            raise InvalidValue("an admittance needs a sample_time")
-        for name, zero in (("mass", False), ("damping", False), ("stiffness", True)):
-            value = gains(f"{name} of an admittance", getattr(self, name), 3, zero)
-            object.__setattr__(self, name, value)
+    sampled = True
+    mass: ArrayLike = parameter("M, one or three", "numbers", unit="kg", above=0.0, size=3)
+    damping: ArrayLike = parameter("D", "numbers", unit="N s/m", above=0.0, size=3)
+    stiffness: ArrayLike = parameter(
+        "K; 0: the frame drifts as long as it is pushed", "numbers", default=0.0, unit="N/m",
+        minimum=0.0, size=3,
+    )  # fmt: skip
 
     def interface(self, robot: Robot) -> Interface:
         """Return the interface."""
@@ -84,13 +69,3 @@ class Admittance(Component):
         pushed = mass * speed + h * (at.inputs["force"] - stiffness * x)
         after = pushed / (mass + h * damping + h * h * stiffness)
         return {"displacement": x + h * after, "speed": after}
-
-
-class AdmittanceSettings(SampledSettings, LawComponentSettings):  # pyright: ignore[reportIncompatibleVariableOverride]
-    """The settings of an admittance component in a scenario file."""
-
-    component: ClassVar[type[Component]] = Admittance
-    type: Literal["admittance"]
-    mass: Positive = Field(description="kg")
-    damping: Positive = Field(description="N s/m")
-    stiffness: float = Field(default=0.0, ge=0.0, description="N/m")

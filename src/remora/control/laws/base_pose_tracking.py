@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar, Literal
-
-from pydantic import Field
 
 from remora.algebra.array_ops import Array, ArrayLike, concatenate
 from remora.algebra.vector import apply
 from remora.components.actions import JointForce
 from remora.components.component import Component, Interface
 from remora.components.context import Context
+from remora.components.parameter import parameter
 from remora.components.signals import Signal
-from remora.control.law_settings import LawComponentSettings
-from remora.control.motion.gains import gains
 from remora.control.motion.screw_error import ERRORS, screw_error
-from remora.errors import InvalidValue, UnknownName
+from remora.errors import InvalidValue
 from remora.model.joints import is_free
 from remora.model.robot import Robot
-from remora.model.settings_fields import Positive
 
 POSE = [1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]
 
@@ -38,28 +33,18 @@ class BasePoseTracking(Component):
     decides; there the torque jumps. Accelerations of joints are a disturbance: use
     `CoordinatedTracking`, or `BaseReactionCompensation`. `error="vector"` unwinds, see
     `remora.control.motion.screw_error`; it is there for comparison.
-
-    Attributes:
-        kp: k_p, 1/s², one or six, three of rotation, three of translation.
-        kv: k_v, 1/s, likewise.
-        error: `logarithm` or `vector`.
-        torque_only: only the torque acts.
-        acts: whether it acts on the base; else the wrench is an output only.
     """
 
-    kp: ArrayLike
-    kv: ArrayLike
-    error: str = "logarithm"
-    torque_only: bool = False
-    acts: bool = True
-
-    def __post_init__(self) -> None:
-        """Check."""
-        if self.error not in ERRORS:
-            raise UnknownName("error of a pose", self.error, ERRORS)
-        for name in ("kp", "kv"):
-            value = gains(f"{name} of a pose tracking", getattr(self, name), 6)
-            object.__setattr__(self, name, value)
+    kp: ArrayLike = parameter(
+        "k_p, one or six, rotation first", "numbers", unit="1/s²", above=0.0, size=6
+    )
+    kv: ArrayLike = parameter("k_v, likewise", "numbers", unit="1/s", above=0.0, size=6)
+    error: str = parameter(
+        "of the pose; `vector` unwinds: for comparison", "choice", default="logarithm",
+        choices=ERRORS,
+    )  # fmt: skip
+    torque_only: bool = parameter("whether only the torque acts", "flag", default=False)
+    acts: bool = parameter("whether it acts; else it is an output only", "flag", default=True)
 
     def interface(self, robot: Robot) -> Interface:
         """Return the interface."""
@@ -89,17 +74,3 @@ class BasePoseTracking(Component):
         if not self.acts:
             return None
         return JointForce(at.robot.joints[0].name, self.outputs(at)["wrench"])
-
-
-class BasePoseTrackingSettings(LawComponentSettings):
-    """The settings of a base_pose_tracking component in a scenario file."""
-
-    component: ClassVar[type[Component]] = BasePoseTracking
-    type: Literal["base_pose_tracking"]
-    kp: Positive = Field(description="1/s²")
-    kv: Positive = Field(description="1/s")
-    error: Literal["logarithm", "vector"] = Field(
-        default="logarithm", description="vector unwinds: for comparison"
-    )
-    torque_only: bool = Field(default=False, description="only the torque acts")
-    acts: bool = Field(default=True, description="whether it acts, or is an output only")

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar, Literal
-
-from pydantic import Field
 
 from remora.algebra.array_ops import Array, concatenate
 from remora.algebra.vector import apply
 from remora.components.actions import JointForce
 from remora.components.component import Component, Interface
 from remora.components.context import Context
+from remora.components.parameter import parameter
 from remora.components.signals import Signal
-from remora.control.law_settings import LawComponentSettings
 from remora.control.motion import controlled_motion as motion
 from remora.control.motion.joint_signals import joint_signal
 from remora.errors import InvalidValue
 from remora.model.joints import kind
 from remora.model.robot import Robot
-from remora.model.settings_fields import JointName
 
 
 class BaseReactionCompensation(Component):
@@ -33,16 +29,13 @@ class BaseReactionCompensation(Component):
 
     Valid for exact mass properties; it is a feed-forward without feedback, to be added to a law of
     the base. A base that moves keeps its body-axes velocity.
-
-    Attributes:
-        joints: names of the moving joints; all by default.
-        torque_only: only the torque of a free base acts, as with reaction wheels.
-        acts: whether the force acts on the base; else it is an output only.
     """
 
-    joints: Sequence[str] = ()
-    torque_only: bool = False
-    acts: bool = True
+    joints: Sequence[str] = parameter("moving joints; all by default", "joints", default=())
+    torque_only: bool = parameter(
+        "whether only the torque of a free base acts, as of wheels", "flag", default=False
+    )
+    acts: bool = parameter("whether it acts; else it is an output only", "flag", default=True)
 
     def interface(self, robot: Robot) -> Interface:
         """Return the interface."""
@@ -72,13 +65,3 @@ class BaseReactionCompensation(Component):
         if not self.acts:
             return None
         return JointForce(at.robot.joints[0].name, self.outputs(at)["force"])
-
-
-class BaseReactionCompensationSettings(LawComponentSettings):
-    """The settings of a base_reaction_compensation component in a scenario file."""
-
-    component: ClassVar[type[Component]] = BaseReactionCompensation
-    type: Literal["base_reaction_compensation"]
-    joints: list[JointName] = Field(default=[], description="moving joints; default: all")
-    torque_only: bool = Field(default=False, description="only the torque acts")
-    acts: bool = Field(default=True, description="whether it acts, or is an output only")

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar, Literal
-
-from pydantic import Field
 
 from remora.algebra import least_squares
 from remora.algebra.array_ops import Array, ArrayLike, concatenate
@@ -13,11 +10,9 @@ from remora.algebra.vector import apply
 from remora.components.actions import Action, JointForce
 from remora.components.component import Component, Interface
 from remora.components.context import Context
-from remora.components.parameter_checks import number
+from remora.components.parameter import parameter
 from remora.components.signals import Signal
-from remora.control.law_settings import LawComponentSettings
 from remora.control.motion import controlled_motion as motion
-from remora.control.motion.gains import gains
 from remora.control.motion.joint_signals import joint_forces, joint_signal
 from remora.control.motion.pose_goal import ACCELERATED_POSE_INPUTS, base_inputs
 from remora.control.motion.screw_error import screw_error
@@ -25,7 +20,6 @@ from remora.dynamics.kinematics import jacobian_rate
 from remora.errors import InvalidValue
 from remora.model.joints import is_free
 from remora.model.robot import Robot
-from remora.model.settings_fields import FrameName, JointName, NotNegative, Positive
 
 
 class CoordinatedTracking(Component):
@@ -42,35 +36,22 @@ class CoordinatedTracking(Component):
 
     Valid for a free base that has actuators, exact mass properties, J_c of full rank. Joints that
     are not controlled are taken not to accelerate.
-
-    Attributes:
-        frame: name of the frame.
-        kp: 1/s², one or six, of the frame, rotation first.
-        kv: 1/s, likewise.
-        base_kp: 1/s², of the base.
-        base_kv: 1/s, of the base.
-        joints: names of the controlled joints; all by default.
-        damping: λ of the least squares.
-        joint_damping: k, 1/s, in the null space.
     """
 
-    frame: str
-    kp: ArrayLike
-    kv: ArrayLike
-    base_kp: ArrayLike
-    base_kv: ArrayLike
-    joints: Sequence[str] = ()
-    damping: float = 0.0
-    joint_damping: float = 1.0
-
-    def __post_init__(self) -> None:
-        """Check."""
-        for name in ("kp", "kv", "base_kp", "base_kv"):
-            value = gains(f"{name} of a coordinated tracking", getattr(self, name), 6)
-            object.__setattr__(self, name, value)
-        for name in ("damping", "joint_damping"):
-            value = number(f"{name} of a coordinated tracking", getattr(self, name), 0.0)
-            object.__setattr__(self, name, value)
+    frame: str = parameter("body or frame that follows", "frame")
+    kp: ArrayLike = parameter(
+        "of the frame, one or six, rotation first", "numbers", unit="1/s²", above=0.0, size=6
+    )
+    kv: ArrayLike = parameter("of the frame, likewise", "numbers", unit="1/s", above=0.0, size=6)
+    base_kp: ArrayLike = parameter(
+        "of the base, likewise", "numbers", unit="1/s²", above=0.0, size=6
+    )
+    base_kv: ArrayLike = parameter(
+        "of the base, likewise", "numbers", unit="1/s", above=0.0, size=6
+    )
+    joints: Sequence[str] = parameter("controlled joints; all by default", "joints", default=())
+    damping: float = parameter("λ of the least squares", default=0.0, minimum=0.0)
+    joint_damping: float = parameter("k, in the null space", default=1.0, unit="1/s", minimum=0.0)
 
     def interface(self, robot: Robot) -> Interface:
         """Return the interface."""
@@ -119,18 +100,3 @@ class CoordinatedTracking(Component):
         names = motion.joint_names(robot, self.joints)
         on_base = JointForce(robot.joints[0].name, found["wrench"])
         return [on_base, *joint_forces(robot, names, found["torque"])]
-
-
-class CoordinatedTrackingSettings(LawComponentSettings):
-    """The settings of a coordinated_tracking component in a scenario file."""
-
-    component: ClassVar[type[Component]] = CoordinatedTracking
-    type: Literal["coordinated_tracking"]
-    frame: FrameName = Field(description="body or frame that follows")
-    kp: Positive = Field(description="of the frame, 1/s²")
-    kv: Positive = Field(description="of the frame, 1/s")
-    base_kp: Positive = Field(description="of the base, 1/s²")
-    base_kv: Positive = Field(description="of the base, 1/s")
-    joints: list[JointName] = Field(default=[], description="controlled joints; default: all")
-    damping: NotNegative = Field(default=0.0, description="of the least squares")
-    joint_damping: NotNegative = Field(default=1.0, description="in the null space, 1/s")

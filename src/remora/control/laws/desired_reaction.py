@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar, Literal
-
-from pydantic import Field
 
 from remora.algebra import adjugate, least_squares, pose, quaternion
 from remora.algebra.array_ops import (
@@ -22,16 +19,13 @@ from remora.algebra.array_ops import (
 from remora.algebra.vector import apply, cross, dot, skew
 from remora.components.component import Component, Interface
 from remora.components.context import Context
-from remora.components.parameter_checks import number
+from remora.components.parameter import parameter, row_indices
 from remora.components.signals import Signal
-from remora.control.law_settings import LawComponentSettings
 from remora.control.motion import controlled_motion as motion
-from remora.control.motion.gains import gains
 from remora.control.motion.joint_signals import joint_signal
 from remora.control.motion.pose_goal import POSE_INPUTS, base_inputs, pose_goal
-from remora.errors import InvalidValue, UnknownName
+from remora.errors import InvalidValue
 from remora.model.robot import Robot
-from remora.model.settings_fields import FrameName, JointName, NotNegative, Positive
 
 #: How the joint rates are solved for.
 METHODS = ("least_squares", "adjugate")
@@ -74,49 +68,38 @@ class DesiredReaction(Component):
     Valid for a floating base without external loads, where G has full rank; singularities depend on
     masses and on the base's attitude, too. det(G) has mixed units, so `bound` has the meaning of a
     length of the pseudo-inverse only in these units.
-
-    Attributes:
-        frame: name of the frame.
-        joints: names of the controlled joints; all by default.
-        rows: rows of the frame's twist, inertial axes; `none`: the frame is free.
-        base_rows: rows of the base's twist, likewise.
-        gain: K, 1/s, one or six.
-        base_gain: k_0, 1/s: feedback of the base's pose; 0: rates only.
-        point: axis of the base that points at the frame: `x`, `-x`, `y`, ...; `base_rows` are then
-            rows of its angular velocity; `none` by default.
-        method: `least_squares` or `adjugate`.
-        damping: λ of the least squares.
-        bound: largest magnitude of k.
     """
 
-    frame: str
-    joints: Sequence[str] = ()
-    rows: str | Sequence[str] = "position"
-    base_rows: str | Sequence[str] = "orientation"
-    gain: ArrayLike = 1.0
-    base_gain: float = 0.0
-    point: str = "none"
-    method: str = "least_squares"
-    damping: float = 0.0
-    bound: float = 1e6
+    frame: str = parameter("body or frame that moves", "frame")
+    joints: Sequence[str] = parameter("controlled joints; all by default", "joints", default=())
+    rows: str | Sequence[str] = parameter(
+        "of the frame's twist, inertial axes; `none`: the frame is free", "rows", default="position"
+    )
+    base_rows: str | Sequence[str] = parameter(
+        "of the base's twist, likewise", "rows", default="orientation"
+    )
+    gain: ArrayLike = parameter(
+        "K of the frame's error, one or six", "numbers", default=1.0, unit="1/s", minimum=0.0,
+        size=6,
+    )  # fmt: skip
+    base_gain: float = parameter(
+        "k_0 of the base's error; 0: rates only", default=0.0, unit="1/s", minimum=0.0
+    )
+    point: str = parameter(
+        "axis of the base that points at the frame; `base_rows` are then rows of its angular "
+        "velocity", "choice", default="none", choices=tuple(AXES),
+    )  # fmt: skip
+    method: str = parameter("how it is solved", "choice", default="least_squares", choices=METHODS)
+    damping: float = parameter("λ of the least squares", default=0.0, minimum=0.0)
+    bound: float = parameter("largest magnitude of k of the adjugate", default=1e6, above=0.0)
 
     def __post_init__(self) -> None:
         """Check."""
-        if not motion.row_indices(self.rows) and not motion.row_indices(self.base_rows):
+        super().__post_init__()
+        if not row_indices(self.rows) and not row_indices(self.base_rows):
             raise InvalidValue("neither rows nor base_rows has a row to control")
-        if self.method not in METHODS:
-            raise UnknownName("method", self.method, METHODS)
-        gain = gains("gain of a desired reaction", self.gain, 6, zero=True)
-        object.__setattr__(self, "gain", gain)
-        if self.point not in AXES:
-            raise UnknownName("axis of the base", self.point, AXES)
-        if self.point != "none" and not set(motion.row_indices(self.base_rows)) <= {0, 1, 2}:
+        if self.point != "none" and not set(row_indices(self.base_rows)) <= {0, 1, 2}:
             raise InvalidValue("a base that points at the frame has rows wx, wy, wz only")
-        for name in ("base_gain", "damping"):
-            value = number(f"{name} of a desired reaction", getattr(self, name), 0.0)
-            object.__setattr__(self, name, value)
-        bound = number("bound of a desired reaction", self.bound, 0.0, above=True)
-        object.__setattr__(self, "bound", bound)
 
     def interface(self, robot: Robot) -> Interface:
         """Return the interface; raise if G is not square where it must be."""
@@ -125,13 +108,13 @@ class DesiredReaction(Component):
         if motion.base_size(robot) == 0:
             raise InvalidValue("the base is fixed: there is no reaction to prescribe")
         rate = joint_signal(robot, names, "speed_unit")
-        rows = len(motion.row_indices(self.rows)) + len(motion.row_indices(self.base_rows))
+        rows = len(row_indices(self.rows)) + len(row_indices(self.base_rows))
         if self.method == "adjugate" and (rows != rate.size or rows > adjugate.LARGEST):
             raise InvalidValue(
                 f"adjugate needs as many rows as joints, at most {adjugate.LARGEST}: there are "
                 f"{rows} rows and {rate.size} joints"
             )
-        pose = POSE_INPUTS if motion.row_indices(self.rows) else {}
+        pose = POSE_INPUTS if row_indices(self.rows) else {}
         error = {"error": Signal(6)} if pose else {}
         base = base_inputs() if self.point == "none" else {}
         return Interface(
@@ -151,7 +134,7 @@ class DesiredReaction(Component):
         commands: list[Array] = []
         errors: dict[str, Array] = {}
         for frame, own_rows, gain, prefix in tasks:
-            rows = motion.row_indices(own_rows)
+            rows = row_indices(own_rows)
             if not rows and not prefix:
                 continue
             if prefix and self.point != "none":
@@ -201,20 +184,3 @@ class DesiredReaction(Component):
         bounded = select(less(det, 0.0), -1.0 * self.bound, self.bound)
         k = select(small, bounded, 1.0 / select(small, 1.0, det))
         return k[..., None] * apply(adj, command)
-
-
-class DesiredReactionSettings(LawComponentSettings):
-    """The settings of a desired_reaction component in a scenario file."""
-
-    component: ClassVar[type[Component]] = DesiredReaction
-    type: Literal["desired_reaction"]
-    frame: FrameName = Field(description="body or frame that moves")
-    joints: list[JointName] = Field(default=[], description="controlled joints; default: all")
-    rows: str | list[str] = Field(default="position", description="pose, position, none, ...")
-    base_rows: str | list[str] = Field(default="orientation", description="likewise, of the base")
-    gain: NotNegative = Field(default=1.0, description="of the frame's error, 1/s")
-    base_gain: NotNegative = Field(default=0.0, description="of the base's error, 1/s")
-    point: str = Field(default="none", description="axis of the base that points at the frame")
-    method: Literal["least_squares", "adjugate"] = "least_squares"
-    damping: NotNegative = Field(default=0.0, description="of the least squares")
-    bound: Positive = Field(default=1e6, description="largest factor of the adjugate")

@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar, Literal
-
-from pydantic import Field
 
 from remora.algebra import least_squares
 from remora.algebra.array_ops import Array, ArrayLike
 from remora.algebra.vector import apply
-from remora.components.component import Component
 from remora.components.context import Context
-from remora.control.laws.operational_law import OperationalLaw, OperationalLawSettings
+from remora.components.parameter import parameter
+from remora.control.laws.operational_law import OperationalLaw
 from remora.control.motion import controlled_motion as motion
-from remora.control.motion.gains import gains
 from remora.control.motion.screw_error import ERRORS, screw_error
-from remora.errors import UnknownName
-from remora.model.settings_fields import Positive
 
 
 class FramePoseTracking(OperationalLaw):
@@ -33,30 +27,16 @@ class FramePoseTracking(OperationalLaw):
 
     Valid as `BasePoseTracking`, with exact mass properties, where A has full rank; `damping` bounds
     the accelerations near a singular pose.
-
-    Attributes:
-        frame: name of the frame.
-        kp: k_p, 1/s², one or six, three of rotation, three of translation.
-        kv: k_v, 1/s, likewise.
-        joints: names of the controlled joints; all by default.
-        base: `fixed`, `flying` or `floating`.
-        damping: λ of the least squares.
-        joint_damping: k, 1/s, in the null space.
-        error: `logarithm` or `vector`.
     """
 
-    kp: ArrayLike
-    kv: ArrayLike
-    error: str = "logarithm"
-
-    def __post_init__(self) -> None:
-        """Check."""
-        super().__post_init__()
-        if self.error not in ERRORS:
-            raise UnknownName("error of a pose", self.error, ERRORS)
-        for name in ("kp", "kv"):
-            value = gains(f"{name} of a pose tracking", getattr(self, name), 6)
-            object.__setattr__(self, name, value)
+    kp: ArrayLike = parameter(
+        "k_p, one or six, rotation first", "numbers", unit="1/s²", above=0.0, size=6
+    )
+    kv: ArrayLike = parameter("k_v, likewise", "numbers", unit="1/s", above=0.0, size=6)
+    error: str = parameter(
+        "of the pose; `vector` unwinds: for comparison", "choice", default="logarithm",
+        choices=ERRORS,
+    )  # fmt: skip
 
     def outputs(self, at: Context) -> Mapping[str, Array]:
         """Return the torques and the error."""
@@ -71,13 +51,3 @@ class FramePoseTracking(OperationalLaw):
         a = a + least_squares.projected(map_.matrix, inverse, rest)
         tau = apply(dynamics.force.matrix, a) + dynamics.force.offset
         return {"torque": tau, "error": own.pose}
-
-
-class FramePoseTrackingSettings(OperationalLawSettings):
-    """The settings of a frame_pose_tracking component in a scenario file."""
-
-    component: ClassVar[type[Component]] = FramePoseTracking
-    type: Literal["frame_pose_tracking"]
-    kp: Positive = Field(description="1/s²")
-    kv: Positive = Field(description="1/s")
-    error: Literal["logarithm", "vector"] = "logarithm"

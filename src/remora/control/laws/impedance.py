@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar, Literal
 
 import numpy as np
-from pydantic import Field
 
 from remora.algebra import least_squares
 from remora.algebra.array_ops import Array, ArrayLike, asarray
 from remora.algebra.vector import apply, transpose
-from remora.components.component import Component, Interface
+from remora.components.component import Interface
 from remora.components.context import Context
-from remora.control.laws.operational_law import OperationalLaw, OperationalLawSettings
+from remora.components.parameter import parameter, row_indices
+from remora.control.laws.operational_law import OperationalLaw
 from remora.control.motion import controlled_motion as motion
-from remora.control.motion.gains import definite
 from remora.control.motion.pose_goal import pose_goal
 from remora.errors import InvalidValue
 from remora.model.robot import Robot
-from remora.model.settings_fields import Positive
 
 
 class Impedance(OperationalLaw):
@@ -37,31 +34,22 @@ class Impedance(OperationalLaw):
 
     Valid for exact mass properties; a joint's friction adds to the impedance. Sampled with the time
     h, contact with a stiff wall k_w limits h to about √(Λ/k_w).
-
-    Attributes:
-        frame: name of the frame.
-        stiffness: K, symmetric and positive definite: one number, six or 6 x 6; rotation first,
-            N m/rad and N/m.
-        damping_matrix: D, likewise, N m s/rad and N s/m.
-        joints: names of the controlled joints; all by default.
-        rows: rows that are controlled.
-        base: `fixed`, `flying` or `floating`.
-        damping: λ, of the inversion near singular poses.
-        joint_damping: k, 1/s, in the null space.
     """
 
-    stiffness: ArrayLike
-    damping_matrix: ArrayLike
-    rows: str | Sequence[str] = "pose"
+    stiffness: ArrayLike = parameter(
+        "K: one number, six or 6 × 6, symmetric and positive definite; rotation first", "matrix",
+        unit="N m/rad and N/m", above=0.0, size=6,
+    )  # fmt: skip
+    damping_matrix: ArrayLike = parameter(
+        "D, likewise", "matrix", unit="N m s/rad and N s/m", above=0.0, size=6
+    )
+    rows: str | Sequence[str] = parameter("controlled rows of the frame", "rows", default="pose")
 
     def __post_init__(self) -> None:
         """Check."""
         super().__post_init__()
-        if not motion.row_indices(self.rows):
+        if not row_indices(self.rows):
             raise InvalidValue("rows has no row to control")
-        for name in ("stiffness", "damping_matrix"):
-            value = definite(f"{name} of an impedance", getattr(self, name), 6)
-            object.__setattr__(self, name, value)
 
     def interface(self, robot: Robot) -> Interface:
         """Return the interface."""
@@ -70,7 +58,7 @@ class Impedance(OperationalLaw):
     def outputs(self, at: Context) -> Mapping[str, Array]:
         """Return the torques and the force of spring and damper."""
         places = self.places(at)
-        rows = motion.row_indices(self.rows)
+        rows = row_indices(self.rows)
         dynamics = motion.controlled_dynamics(at, places, self.base)
         H, h = dynamics.force
         map_ = motion.frame_accelerations(at, self.frame, rows, places, dynamics)
@@ -86,13 +74,3 @@ class Impedance(OperationalLaw):
         still = least_squares.projected(A, inverse, -self.joint_damping * at.v[..., places])
         tau = apply(H, ahead + still) + apply(transpose(A), force[..., rows]) + h
         return {"torque": tau, "force": force}
-
-
-class ImpedanceSettings(OperationalLawSettings):
-    """The settings of an impedance component in a scenario file."""
-
-    component: ClassVar[type[Component]] = Impedance
-    type: Literal["impedance"]
-    stiffness: Positive = Field(description="N m/rad and N/m")
-    damping_matrix: Positive = Field(description="N m s/rad and N s/m, the diagonal")
-    rows: str | list[str] = Field(default="pose", description="pose, position, orientation, ...")

@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar, Literal
 
-from pydantic import Field
-
-from remora.algebra.array_ops import Array, ArrayLike, asarray
+from remora.algebra.array_ops import Array, ArrayLike
 from remora.algebra.vector import apply
 from remora.components.actions import Action
 from remora.components.component import Component, Interface
 from remora.components.context import Context
-from remora.control.law_settings import LawComponentSettings
+from remora.components.parameter import parameter
 from remora.control.motion import controlled_motion as motion
-from remora.control.motion.gains import gains, listed_gains
-from remora.control.motion.joint_signals import joint_forces, joint_signal
-from remora.errors import UnknownName
+from remora.control.motion.joint_signals import check_joint_numbers, joint_forces, joint_signal
 from remora.model.robot import Robot
-from remora.model.settings_fields import JointName, Positive
 
 
 class JointComputedTorque(Component):
@@ -33,34 +27,20 @@ class JointComputedTorque(Component):
 
     Valid for exact mass properties, without friction; a mass error acts as a disturbance that
     k_p keeps small. A reference that jumps gives a torque that jumps: use a path with limits.
-
-    Attributes:
-        kp: 1/s², one or one by joint.
-        kd: 1/s; 2 √kp is critical damping.
-        joints: names of the joints; all by default.
-        base: `fixed`, `flying` or `floating`.
     """
 
-    kp: ArrayLike
-    kd: ArrayLike
-    joints: Sequence[str] = ()
-    base: str = "floating"
-
-    def __post_init__(self) -> None:
-        """Check."""
-        if self.base not in motion.BASES:
-            raise UnknownName("base", self.base, motion.BASES)
-        for name in ("kp", "kd"):
-            value = listed_gains(f"{name} of a computed torque", getattr(self, name))
-            object.__setattr__(self, name, value)
+    kp: ArrayLike = parameter("one, or one by joint", "by joint", unit="1/s²", above=0.0)
+    kd: ArrayLike = parameter(
+        "likewise; 2 √kp is critical damping", "by joint", unit="1/s", above=0.0
+    )
+    joints: Sequence[str] = parameter("its joints; all by default", "joints", default=())
+    base: str = parameter("of the robot", "choice", default="floating", choices=motion.BASES)
 
     def interface(self, robot: Robot) -> Interface:
         """Return the interface."""
         names = motion.joint_names(robot, self.joints)
         position = joint_signal(robot, names, "coordinate_unit")
-        for name in ("kp", "kd"):
-            if asarray(getattr(self, name)).shape != (1,):
-                gains(f"{name} of a computed torque", getattr(self, name), position.size)
+        check_joint_numbers(self, position.size)
         return Interface(
             inputs={
                 "position": position,
@@ -84,14 +64,3 @@ class JointComputedTorque(Component):
         """Return the torques of the joints."""
         names = motion.joint_names(at.robot, self.joints)
         return joint_forces(at.robot, names, self.outputs(at)["torque"])
-
-
-class JointComputedTorqueSettings(LawComponentSettings):
-    """The settings of a joint_computed_torque component in a scenario file."""
-
-    component: ClassVar[type[Component]] = JointComputedTorque
-    type: Literal["joint_computed_torque"]
-    kp: Positive = Field(description="1/s²")
-    kd: Positive = Field(description="1/s")
-    joints: list[JointName] = Field(default=[], description="joints; default: all")
-    base: Literal["fixed", "flying", "floating"] = "floating"

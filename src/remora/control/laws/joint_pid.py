@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar, Literal
 
 import numpy as np
-from pydantic import Field
 
-from remora.algebra.array_ops import Array, ArrayLike, asarray
+from remora.algebra.array_ops import Array, ArrayLike
 from remora.components.actions import Action
 from remora.components.component import Component, Interface
-from remora.components.component_settings import SampledSettings
 from remora.components.context import Context
-from remora.components.parameter_checks import limited, number
+from remora.components.parameter import parameter
+from remora.components.parameter_checks import limited
 from remora.components.signals import State
-from remora.control.law_settings import LawComponentSettings
 from remora.control.motion import controlled_motion as motion
-from remora.control.motion.gains import gains, listed_gains
-from remora.control.motion.joint_signals import joint_forces, joint_signal
-from remora.errors import InvalidValue
+from remora.control.motion.joint_signals import check_joint_numbers, joint_forces, joint_signal
 from remora.model.robot import Robot
-from remora.model.settings_fields import JointName, NotNegative, Positive
 
 
 class JointPID(Component):
@@ -35,31 +29,14 @@ class JointPID(Component):
 
     Valid for gains that stabilize the coupled arm: of a joint with the inertia I and k_i below
     k_p k_d / I. A reference that jumps saturates the torque without winding up the integral.
-
-    Attributes:
-        kp: N m/rad or N/m, one or one by joint.
-        ki: N m/(rad s).
-        kd: N m s/rad.
-        joints: names of the joints; all by default.
-        limit: of each torque, N m or N; None: no limit.
     """
 
-    kp: ArrayLike
-    ki: ArrayLike
-    kd: ArrayLike
-    joints: Sequence[str] = ()
-    limit: float | None = None
-
-    def __post_init__(self) -> None:
-        """Check."""
-        if self.sample_time is None:
-            raise InvalidValue("a joint_pid needs a sample_time")
-        for name, zero in (("kp", False), ("ki", True), ("kd", True)):
-            value = listed_gains(f"{name} of a joint_pid", getattr(self, name), zero)
-            object.__setattr__(self, name, value)
-        if self.limit is not None:
-            most = number("limit of a joint_pid", self.limit, 0.0, above=True)
-            object.__setattr__(self, "limit", most)
+    sampled = True
+    kp: ArrayLike = parameter("one, or one by joint", "by joint", unit="N m/rad or N/m", above=0.0)
+    ki: ArrayLike = parameter("likewise", "by joint", unit="N m/(rad s) or N/(m s)", minimum=0.0)
+    kd: ArrayLike = parameter("likewise", "by joint", unit="N m s/rad or N s/m", minimum=0.0)
+    joints: Sequence[str] = parameter("its joints; all by default", "joints", default=())
+    limit: float | None = parameter("of each torque", default=None, unit="N m or N", above=0.0)
 
     def interface(self, robot: Robot) -> Interface:
         """Return the interface."""
@@ -68,9 +45,7 @@ class JointPID(Component):
             joint_signal(robot, names, "coordinate_unit"),
             joint_signal(robot, names, "force_unit"),
         )
-        for name in ("kp", "ki", "kd"):
-            if asarray(getattr(self, name)).shape != (1,):
-                gains(f"{name} of a joint_pid", getattr(self, name), position.size, zero=True)
+        check_joint_numbers(self, position.size)
         return Interface(
             inputs={
                 "position": position,
@@ -107,15 +82,3 @@ class JointPID(Component):
         if self.limit is None:
             return error, demand, demand
         return error, demand, limited(demand, -1.0 * self.limit, self.limit)
-
-
-class JointPIDSettings(SampledSettings, LawComponentSettings):  # pyright: ignore[reportIncompatibleVariableOverride]
-    """The settings of a joint_pid component in a scenario file."""
-
-    component: ClassVar[type[Component]] = JointPID
-    type: Literal["joint_pid"]
-    kp: Positive = Field(description="N m/rad or N/m")
-    ki: NotNegative = Field(description="N m/(rad s) or N/(m s)")
-    kd: NotNegative = Field(description="N m s/rad or N s/m")
-    joints: list[JointName] = Field(default=[], description="joints; default: all")
-    limit: Positive | None = Field(default=None, description="of each torque, N m or N")

@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar, Literal
 
-from pydantic import Field
-
-from remora.algebra.array_ops import Array, ArrayLike, asarray
+from remora.algebra.array_ops import Array, ArrayLike
 from remora.algebra.vector import apply
 from remora.components.actions import Action
 from remora.components.component import Component, Interface
 from remora.components.context import Context
-from remora.components.parameter_checks import limited, number
-from remora.control.law_settings import LawComponentSettings
+from remora.components.parameter import parameter
+from remora.components.parameter_checks import limited
 from remora.control.motion import controlled_motion as motion
-from remora.control.motion.gains import gains, listed_gains
-from remora.control.motion.joint_signals import joint_forces, joint_signal
-from remora.errors import UnknownName
+from remora.control.motion.joint_signals import check_joint_numbers, joint_forces, joint_signal
 from remora.model.robot import Robot
-from remora.model.settings_fields import JointName, Positive
 
 
 class JointRateServo(Component):
@@ -33,34 +27,20 @@ class JointRateServo(Component):
 
     Valid for exact mass properties; friction and springs of joints are not compensated. Sampled
     with the time h it is stable for k h < 2, and k h = 1 is deadbeat.
-
-    Attributes:
-        joints: names of the joints; all by default.
-        gain: k, 1/s, one or one by joint.
-        base: `fixed`, `flying` or `floating`.
-        limit: of each torque, N m or N; None: no limit.
     """
 
-    joints: Sequence[str] = ()
-    gain: ArrayLike = 20.0
-    base: str = "floating"
-    limit: float | None = None
-
-    def __post_init__(self) -> None:
-        """Check."""
-        if self.base not in motion.BASES:
-            raise UnknownName("base", self.base, motion.BASES)
-        object.__setattr__(self, "gain", listed_gains("gain of a servo", self.gain))
-        if self.limit is not None:
-            most = number("limit of a servo", self.limit, 0.0, above=True)
-            object.__setattr__(self, "limit", most)
+    joints: Sequence[str] = parameter("its joints; all by default", "joints", default=())
+    gain: ArrayLike = parameter(
+        "k, one, or one by joint", "by joint", default=20.0, unit="1/s", above=0.0
+    )
+    base: str = parameter("of the robot", "choice", default="floating", choices=motion.BASES)
+    limit: float | None = parameter("of each torque", default=None, unit="N m or N", above=0.0)
 
     def interface(self, robot: Robot) -> Interface:
         """Return the interface."""
         names = motion.joint_names(robot, self.joints)
         torque = joint_signal(robot, names, "force_unit")
-        if asarray(self.gain).shape != (1,):
-            gains("gain of a servo", self.gain, torque.size)
+        check_joint_numbers(self, torque.size)
         return Interface(
             inputs={
                 "rate": joint_signal(robot, names, "speed_unit"),
@@ -85,14 +65,3 @@ class JointRateServo(Component):
         """Return the torques of the joints."""
         names = motion.joint_names(at.robot, self.joints)
         return joint_forces(at.robot, names, self.outputs(at)["torque"])
-
-
-class JointRateServoSettings(LawComponentSettings):
-    """The settings of a joint_rate_servo component in a scenario file."""
-
-    component: ClassVar[type[Component]] = JointRateServo
-    type: Literal["joint_rate_servo"]
-    joints: list[JointName] = Field(default=[], description="joints; default: all")
-    gain: Positive = Field(default=20.0, description="1/s")
-    base: Literal["fixed", "flying", "floating"] = "floating"
-    limit: Positive | None = Field(default=None, description="of each torque, N m or N")

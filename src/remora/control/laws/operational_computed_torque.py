@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar, Literal
-
-from pydantic import Field
 
 from remora.algebra import least_squares
 from remora.algebra.array_ops import Array, ArrayLike, concatenate
 from remora.algebra.vector import apply
-from remora.components.component import Component, Interface
+from remora.components.component import Interface
 from remora.components.context import Context
-from remora.control.laws.operational_law import OperationalLaw, OperationalLawSettings
+from remora.components.parameter import parameter, row_indices
+from remora.control.laws.operational_law import OperationalLaw
 from remora.control.motion import controlled_motion as motion
-from remora.control.motion.gains import gains
 from remora.control.motion.pose_goal import base_inputs, pose_goal
 from remora.errors import InvalidValue
 from remora.model.robot import Robot
-from remora.model.settings_fields import Positive
 
 
 class OperationalComputedTorque(OperationalLaw):
@@ -38,48 +34,38 @@ class OperationalComputedTorque(OperationalLaw):
 
     Valid for exact mass properties and where A has full rank; near a singular pose `damping` bounds
     the accelerations and the frame lags behind.
-
-    Attributes:
-        frame: name of the frame.
-        kp: 1/s², one or six, three of rotation, three of translation.
-        kd: 1/s, likewise.
-        joints: names of the controlled joints; all by default.
-        rows: rows of the frame that are controlled.
-        base_rows: rows of the base that are controlled by the joints; none by default.
-        base: `fixed`, `flying` or `floating`.
-        damping: λ of the least squares.
-        joint_damping: k, 1/s, in the null space.
     """
 
-    kp: ArrayLike
-    kd: ArrayLike
-    rows: str | Sequence[str] = "pose"
-    base_rows: str | Sequence[str] = "none"
+    kp: ArrayLike = parameter(
+        "one or six, rotation first", "numbers", unit="1/s²", above=0.0, size=6
+    )
+    kd: ArrayLike = parameter("likewise", "numbers", unit="1/s", above=0.0, size=6)
+    rows: str | Sequence[str] = parameter("controlled rows of the frame", "rows", default="pose")
+    base_rows: str | Sequence[str] = parameter(
+        "rows of the base that the joints control, too", "rows", default="none"
+    )
 
     def __post_init__(self) -> None:
         """Check."""
         super().__post_init__()
-        if not motion.row_indices(self.rows):
+        if not row_indices(self.rows):
             raise InvalidValue("rows has no row to control")
-        if motion.row_indices(self.base_rows) and self.base != "floating":
+        if row_indices(self.base_rows) and self.base != "floating":
             raise InvalidValue("joints move the base only if it floats")
-        for name in ("kp", "kd"):
-            value = gains(f"{name} of a computed torque", getattr(self, name), 6)
-            object.__setattr__(self, name, value)
 
     def interface(self, robot: Robot) -> Interface:
         """Return the interface."""
-        base = base_inputs(accelerated=True) if motion.row_indices(self.base_rows) else {}
+        base = base_inputs(accelerated=True) if row_indices(self.base_rows) else {}
         return self.torque_interface(robot, "error", base)
 
     def outputs(self, at: Context) -> Mapping[str, Array]:
         """Return the torques and the error."""
         places = self.places(at)
         dynamics = motion.controlled_dynamics(at, places, self.base)
-        tasks = [(self.frame, motion.row_indices(self.rows), "")]
-        if motion.row_indices(self.base_rows):
+        tasks = [(self.frame, row_indices(self.rows), "")]
+        if row_indices(self.base_rows):
             base = at.robot.bodies[0].name
-            tasks.append((base, motion.row_indices(self.base_rows), "base_"))
+            tasks.append((base, row_indices(self.base_rows), "base_"))
         matrices: list[Array] = []
         commands: list[Array] = []
         for frame, rows, prefix in tasks:
@@ -94,14 +80,3 @@ class OperationalComputedTorque(OperationalLaw):
         a = apply(inverse, concatenate(commands)) + least_squares.projected(A, inverse, rest)
         tau = apply(dynamics.force.matrix, a) + dynamics.force.offset
         return {"torque": tau, "error": pose_goal(at, self.frame).error}
-
-
-class OperationalComputedTorqueSettings(OperationalLawSettings):
-    """The settings of an operational_computed_torque component in a scenario file."""
-
-    component: ClassVar[type[Component]] = OperationalComputedTorque
-    type: Literal["operational_computed_torque"]
-    kp: Positive = Field(description="1/s²")
-    kd: Positive = Field(description="1/s")
-    rows: str | list[str] = Field(default="pose", description="pose, position, orientation, ...")
-    base_rows: str | list[str] = Field(default="none", description="of the base, by the joints")

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar, Literal
-
-from pydantic import Field
 
 from remora.algebra import least_squares
 from remora.algebra.array_ops import Array
 from remora.algebra.vector import apply
 from remora.components.component import Component, Interface
 from remora.components.context import Context
-from remora.components.parameter_checks import number
-from remora.control.law_settings import LawComponentSettings
+from remora.components.parameter import parameter, row_indices
 from remora.control.motion import controlled_motion as motion
 from remora.control.motion.joint_signals import joint_signal
 from remora.errors import InvalidValue
 from remora.model.robot import Robot
-from remora.model.settings_fields import JointName, NotNegative
 
 
 class ReactionNullSpace(Component):
@@ -32,23 +27,19 @@ class ReactionNullSpace(Component):
 
     Valid for a floating base; at least one joint more than rows is needed for any motion to remain.
     Where B loses rank, `damping` bounds the rates and a small reaction remains.
-
-    Attributes:
-        joints: names of the joints; all by default.
-        rows: rows of the base's twist in inertial axes that are to be zero.
-        damping: λ of the least squares.
     """
 
-    joints: Sequence[str] = ()
-    rows: str | Sequence[str] = "orientation"
-    damping: float = 0.0
+    joints: Sequence[str] = parameter("its joints; all by default", "joints", default=())
+    rows: str | Sequence[str] = parameter(
+        "of the base's twist, inertial axes, that are to be zero", "rows", default="orientation"
+    )
+    damping: float = parameter("λ of the least squares", default=0.0, minimum=0.0)
 
     def __post_init__(self) -> None:
         """Check."""
-        if not motion.row_indices(self.rows):
+        super().__post_init__()
+        if not row_indices(self.rows):
             raise InvalidValue("a reaction null space needs at least one row of the base")
-        damping = number("damping of a reaction null space", self.damping, 0.0)
-        object.__setattr__(self, "damping", damping)
 
     def interface(self, robot: Robot) -> Interface:
         """Return the interface."""
@@ -60,20 +51,10 @@ class ReactionNullSpace(Component):
     def outputs(self, at: Context) -> Mapping[str, Array]:
         """Return the projected rates."""
         places = motion.speed_places(at.robot, motion.joint_names(at.robot, self.joints))
-        rows = motion.row_indices(self.rows)
+        rows = row_indices(self.rows)
         moves = motion.response(at, places, "floating")
         base = at.robot.bodies[0].name
         B = motion.frame_rates(at, base, rows, places, "floating", moves)
         inverse = least_squares.damped_inverse(B.matrix, self.damping)
         z = at.inputs["command"]
         return {"rate": z - apply(inverse, apply(B.matrix, z) + B.offset)}
-
-
-class ReactionNullSpaceSettings(LawComponentSettings):
-    """The settings of a reaction_null_space component in a scenario file."""
-
-    component: ClassVar[type[Component]] = ReactionNullSpace
-    type: Literal["reaction_null_space"]
-    joints: list[JointName] = Field(default=[], description="joints; default: all")
-    rows: str | list[str] = Field(default="orientation", description="of the base, to be zero")
-    damping: NotNegative = Field(default=0.0, description="of the least squares")

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Literal
+from typing import Any
 
 import numpy as np
-from pydantic import Field
 
 from remora.algebra import least_squares, pose, quaternion
 from remora.algebra.array_ops import Array, asarray, less, select, stack
@@ -14,14 +13,13 @@ from remora.algebra.vector import apply
 from remora.components.actions import Action
 from remora.components.component import Component, Interface
 from remora.components.context import Context
-from remora.components.parameter_checks import limited, number
+from remora.components.parameter import parameter
+from remora.components.parameter_checks import limited
 from remora.components.signals import Signal
-from remora.control.law_settings import LawComponentSettings
 from remora.control.motion.joint_signals import joint_forces
 from remora.errors import InvalidValue
 from remora.model.joints import turns_about_axis
 from remora.model.robot import Robot
-from remora.model.settings_fields import JointName, NotNegative, Positive, PositiveRate, Rate
 
 
 class ReactionWheels(Component):
@@ -39,30 +37,15 @@ class ReactionWheels(Component):
     `speed`, `(n,)`, rad/s.
 
     Valid for wheels on the base that are balanced about their axes; drag is not modelled.
-
-    Attributes:
-        joints: names of the wheels' joints, three or more with axes that span space.
-        max_torque: of each motor, N m.
-        max_speed: of each wheel, rad/s.
-        null_gain: k, 1/s.
-        speeds: Ω_d, rad/s, one for all wheels.
     """
 
-    joints: Sequence[str]
-    max_torque: float
-    max_speed: float
-    null_gain: float = 0.0
-    speeds: float = 0.0
-
-    def __post_init__(self) -> None:
-        """Check."""
-        for name in ("max_torque", "max_speed"):
-            value = number(f"{name} of reaction wheels", getattr(self, name), 0.0, above=True)
-            object.__setattr__(self, name, value)
-        gain = number("null_gain of reaction wheels", self.null_gain, 0.0)
-        object.__setattr__(self, "null_gain", gain)
-        speeds = number("speeds of reaction wheels", self.speeds, -np.inf)
-        object.__setattr__(self, "speeds", speeds)
+    joints: Sequence[str] = parameter(
+        "of the wheels, three or more with axes that span space", "joints", minimum=3
+    )
+    max_torque: float = parameter("of each motor", unit="N m", above=0.0)
+    max_speed: float = parameter("of each wheel", unit="rad/s", above=0.0)
+    null_gain: float = parameter("k of the null motion", default=0.0, unit="1/s", minimum=0.0)
+    speeds: float = parameter("Ω_d of all wheels", default=0.0, unit="rad/s")
 
     def interface(self, robot: Robot) -> Interface:
         """Return the interface; raise if the wheels cannot turn the base about every axis."""
@@ -136,15 +119,3 @@ def spin_inertias(robot: Robot, joints: Sequence[str]) -> Array:
         about = (axis * apply(asarray(body.inertia), axis)).sum(axis=-1)
         found.append(asarray(about) + asarray(joint.rotor_inertia)[..., 0])
     return stack(found)
-
-
-class ReactionWheelsSettings(LawComponentSettings):
-    """The settings of a reaction_wheels component in a scenario file."""
-
-    component: ClassVar[type[Component]] = ReactionWheels
-    type: Literal["reaction_wheels"]
-    joints: list[JointName] = Field(min_length=3, description="joints of the wheels")
-    max_torque: Positive = Field(description="of each motor, N m")
-    max_speed: PositiveRate = Field(description="of each wheel, rad/s or '5 deg/s'")
-    null_gain: NotNegative = Field(default=0.0, description="of the null motion, 1/s")
-    speeds: Rate = Field(default=0.0, description="aim of the null motion, rad/s or '5 deg/s'")

@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar, Literal
 
 import numpy as np
-from pydantic import Field
 
 from remora.algebra import least_squares
 from remora.algebra.array_ops import Array, ArrayLike, absolute, asarray, less, select
 from remora.algebra.vector import apply
 from remora.components.component import Component, Interface
 from remora.components.context import Context
-from remora.components.parameter_checks import number
-from remora.control.law_settings import LawComponentSettings
+from remora.components.parameter import parameter, row_indices
 from remora.control.motion import controlled_motion as motion
-from remora.control.motion.gains import gains, listed_gains
-from remora.control.motion.joint_signals import joint_signal
+from remora.control.motion.joint_signals import check_joint_numbers, joint_signal
 from remora.control.motion.pose_goal import POSE_INPUTS, pose_goal
-from remora.errors import InvalidValue, UnknownName
+from remora.errors import InvalidValue
 from remora.model.joints import kind
 from remora.model.robot import Robot
-from remora.model.settings_fields import FrameName, JointName, NotNegative, PositiveRate
 
 #: What the solution minimizes where joints are redundant.
 MINIMIZED = ("speed", "energy")
@@ -48,68 +43,50 @@ class ResolvedRate(Component):
     Valid where A has full rank. Near a singular pose the rates grow without bound unless `damping`
     is positive, which bounds them by ‖t‖/(2 damping); `max_speed` scales them down as a whole, so a
     reference that jumps is followed at that speed, along the same direction.
-
-    Attributes:
-        frame: name of the frame that moves.
-        joints: names of the controlled joints; all by default.
-        rows: rows of the twist that are controlled, in inertial axes: `pose`, `position`,
-            `orientation`, `plane`, or names out of wx, wy, wz, vx, vy, vz.
-        base: `fixed`, `flying` or `floating`.
-        gain: K, 1/s, one or six: three of rotation, three of translation.
-        damping: λ of the least squares, in the unit of A.
-        minimize: `speed` or `energy`.
-        weights: diagonal of W, `(k,)`, positive; 1 by default.
-        secondary: `limits`, `manipulability`, or both.
-        limit_gain: k_l, 1/s.
-        manipulability_gain: k_m, rad²/s.
-        max_speed: rad/s or m/s, of the fastest joint; no limit by default.
     """
 
-    frame: str
-    joints: Sequence[str] = ()
-    rows: str | Sequence[str] = "pose"
-    base: str = "floating"
-    gain: ArrayLike = 1.0
-    damping: float = 0.0
-    minimize: str = "speed"
-    weights: ArrayLike | None = None
-    secondary: Sequence[str] = ()
-    limit_gain: float = 0.1
-    manipulability_gain: float = 0.1
-    max_speed: float | None = None
+    frame: str = parameter("body or frame that moves", "frame")
+    joints: Sequence[str] = parameter("controlled joints; all by default", "joints", default=())
+    rows: str | Sequence[str] = parameter(
+        "controlled rows of the twist, inertial axes: the name of a set, or names out of wx, wy, "
+        "wz, vx, vy, vz", "rows", default="pose",
+    )  # fmt: skip
+    base: str = parameter("of the robot", "choice", default="floating", choices=motion.BASES)
+    gain: ArrayLike = parameter(
+        "K of the error, one or six, rotation first", "numbers", default=1.0, unit="1/s",
+        minimum=0.0, size=6,
+    )  # fmt: skip
+    damping: float = parameter("λ of the least squares, in the unit of A", default=0.0, minimum=0.0)
+    minimize: str = parameter("quantity", "choice", default="speed", choices=MINIMIZED)
+    weights: ArrayLike | None = parameter(
+        "diagonal of W by joint, instead of 1", "by joint", default=None, above=0.0
+    )
+    secondary: Sequence[str] = parameter(
+        "aims of the null motion", "choices", default=(), choices=SECONDARY
+    )
+    limit_gain: float = parameter("k_l", default=0.1, unit="1/s", minimum=0.0)
+    manipulability_gain: float = parameter("k_m", default=0.1, unit="1/s", minimum=0.0)
+    max_speed: float | None = parameter(
+        "of the fastest joint", default=None, unit="rad/s or m/s", above=0.0
+    )
 
     def __post_init__(self) -> None:
         """Check."""
-        motion.row_indices(self.rows)
-        _one_of("base", self.base, motion.BASES)
-        _one_of("minimized quantity", self.minimize, MINIMIZED)
-        for aim in self.secondary:
-            _one_of("secondary aim", aim, SECONDARY)
-        object.__setattr__(self, "gain", gains("gain of a resolved rate", self.gain, 6, zero=True))
-        for name in ("damping", "limit_gain", "manipulability_gain"):
-            value = number(f"{name} of a resolved rate", getattr(self, name), 0.0)
-            object.__setattr__(self, name, value)
-        if self.max_speed is not None:
-            most = number("max_speed of a resolved rate", self.max_speed, 0.0, above=True)
-            object.__setattr__(self, "max_speed", most)
-        if self.weights is not None:
-            weights = listed_gains("weights of a resolved rate", self.weights)
-            object.__setattr__(self, "weights", weights)
-            if self.minimize == "energy":
-                raise InvalidValue("give weights, or minimize='energy', not both")
+        super().__post_init__()
+        if self.weights is not None and self.minimize == "energy":
+            raise InvalidValue("give weights, or minimize='energy', not both")
 
     def interface(self, robot: Robot) -> Interface:
         """Return the interface; raise if frame, joints or weights do not fit the robot."""
         names = motion.joint_names(robot, self.joints)
         robot.frame(self.frame)
         rate = joint_signal(robot, names, "speed_unit")
-        if self.weights is not None:
-            gains("weights of a resolved rate", self.weights, rate.size)
+        check_joint_numbers(self, rate.size)
         return Interface(inputs=POSE_INPUTS, outputs={"rate": rate, "error": POSE_INPUTS["twist"]})
 
     def outputs(self, at: Context) -> Mapping[str, Array]:
         """Return the joint rates and the error."""
-        names, rows = motion.joint_names(at.robot, self.joints), motion.row_indices(self.rows)
+        names, rows = motion.joint_names(at.robot, self.joints), row_indices(self.rows)
         places = motion.speed_places(at.robot, names)
         goal = pose_goal(at, self.frame)
         moves = motion.response(at, places, self.base)
@@ -143,11 +120,6 @@ class ResolvedRate(Component):
         return z
 
 
-def _one_of(what: str, name: str, known: Sequence[str]) -> None:
-    if name not in known:
-        raise UnknownName(what, name, known)
-
-
 def _middles(robot: Robot, names: Sequence[str]) -> tuple[Array, Array]:
     """Return the middles of the ranges, `(k,)`, and 1 where there is a range, else 0."""
     middles: list[float] = []
@@ -173,21 +145,3 @@ def _slowed(rate: Array, most: float | None) -> Array:
     over = less(most, fastest)
     scale = select(over, most / select(over, fastest, 1.0), 1.0)
     return scale[..., None] * rate
-
-
-class ResolvedRateSettings(LawComponentSettings):
-    """The settings of a resolved_rate component in a scenario file."""
-
-    component: ClassVar[type[Component]] = ResolvedRate
-    type: Literal["resolved_rate"]
-    frame: FrameName = Field(description="body or frame that moves")
-    joints: list[JointName] = Field(default=[], description="controlled joints; default: all")
-    rows: str | list[str] = Field(default="pose", description="pose, position, orientation, ...")
-    base: Literal["fixed", "flying", "floating"] = "floating"
-    gain: NotNegative = Field(default=1.0, description="of the error, 1/s")
-    damping: NotNegative = Field(default=0.0, description="of the least squares")
-    minimize: Literal["speed", "energy"] = "speed"
-    secondary: list[Literal["limits", "manipulability"]] = Field(default=[])
-    max_speed: PositiveRate | None = Field(
-        default=None, description="of the fastest joint, rad/s or '5 deg/s'"
-    )

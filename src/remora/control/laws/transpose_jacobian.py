@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar, Literal
-
-from pydantic import Field
 
 from remora.algebra.array_ops import Array, ArrayLike
 from remora.algebra.vector import apply, transpose
 from remora.components.actions import Action
 from remora.components.component import Component, Interface
 from remora.components.context import Context
-from remora.control.law_settings import LawComponentSettings
+from remora.components.parameter import parameter, row_indices
 from remora.control.motion import controlled_motion as motion
-from remora.control.motion.gains import gains
 from remora.control.motion.joint_signals import joint_forces, joint_signal
 from remora.control.motion.pose_goal import POSE_INPUTS, pose_goal
-from remora.errors import UnknownName
 from remora.model.robot import Robot
-from remora.model.settings_fields import FrameName, JointName, NotNegative, Positive
 
 
 class TransposeJacobian(Component):
@@ -34,35 +28,17 @@ class TransposeJacobian(Component):
     spring and dampers (passive). It needs no masses for a fixed base, and passes singular poses
     without large torques, but does not move along lost directions. `joint_damping` must be positive
     where joints are redundant. Motion in between is coupled and depends on the pose.
-
-    Attributes:
-        frame: name of the frame.
-        joints: names of the controlled joints; all by default.
-        rows: rows that are controlled.
-        base: `fixed`, `flying` or `floating`.
-        kp: N m/rad, N/m: one or six, three of rotation, three of translation.
-        kd: N m s/rad, N s/m, likewise.
-        joint_damping: k, N m s/rad.
     """
 
-    frame: str
-    kp: ArrayLike
-    kd: ArrayLike
-    joints: Sequence[str] = ()
-    rows: str | Sequence[str] = "pose"
-    base: str = "floating"
-    joint_damping: float = 0.0
-
-    def __post_init__(self) -> None:
-        """Check."""
-        motion.row_indices(self.rows)
-        if self.base not in motion.BASES:
-            raise UnknownName("base", self.base, motion.BASES)
-        for name in ("kp", "kd"):
-            value = gains(f"{name} of a transpose-Jacobian law", getattr(self, name), 6)
-            object.__setattr__(self, name, value)
-        damping = gains("joint_damping", self.joint_damping, 1, zero=True)
-        object.__setattr__(self, "joint_damping", float(damping[0]))
+    frame: str = parameter("body or frame that moves", "frame")
+    kp: ArrayLike = parameter(
+        "one or six, rotation first", "numbers", unit="N m/rad and N/m", above=0.0, size=6
+    )
+    kd: ArrayLike = parameter("likewise", "numbers", unit="N m s/rad and N s/m", above=0.0, size=6)
+    joints: Sequence[str] = parameter("controlled joints; all by default", "joints", default=())
+    rows: str | Sequence[str] = parameter("controlled rows of the frame", "rows", default="pose")
+    base: str = parameter("of the robot", "choice", default="floating", choices=motion.BASES)
+    joint_damping: float = parameter("k", default=0.0, unit="N m s/rad", minimum=0.0)
 
     def interface(self, robot: Robot) -> Interface:
         """Return the interface."""
@@ -75,7 +51,7 @@ class TransposeJacobian(Component):
     def outputs(self, at: Context) -> Mapping[str, Array]:
         """Return the torques."""
         places = motion.speed_places(at.robot, motion.joint_names(at.robot, self.joints))
-        rows = motion.row_indices(self.rows)
+        rows = row_indices(self.rows)
         goal = pose_goal(at, self.frame)
         moves = motion.response(at, places, self.base)
         A = motion.frame_rates(at, self.frame, rows, places, self.base, moves).matrix
@@ -86,17 +62,3 @@ class TransposeJacobian(Component):
         """Return the torques of the joints."""
         names = motion.joint_names(at.robot, self.joints)
         return joint_forces(at.robot, names, self.outputs(at)["torque"])
-
-
-class TransposeJacobianSettings(LawComponentSettings):
-    """The settings of a transpose_jacobian component in a scenario file."""
-
-    component: ClassVar[type[Component]] = TransposeJacobian
-    type: Literal["transpose_jacobian"]
-    frame: FrameName = Field(description="body or frame that moves")
-    kp: Positive = Field(description="N m/rad and N/m")
-    kd: Positive = Field(description="N m s/rad and N s/m")
-    joints: list[JointName] = Field(default=[], description="controlled joints; default: all")
-    rows: str | list[str] = Field(default="pose", description="pose, position, orientation, ...")
-    base: Literal["fixed", "flying", "floating"] = "floating"
-    joint_damping: NotNegative = Field(default=0.0, description="N m s/rad")

@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar, Literal
-
-from pydantic import Field
 
 from remora.algebra.array_ops import Array, asarray, less, select
 from remora.components.actions import Wrench
 from remora.components.component import Component, Interface
-from remora.components.component_settings import SampledSettings
 from remora.components.context import Context
-from remora.components.parameter_checks import limited, number
+from remora.components.parameter import parameter
+from remora.components.parameter_checks import limited
 from remora.components.signals import Signal, State
-from remora.control.law_settings import LawComponentSettings
 from remora.errors import InvalidValue
 from remora.model.robot import Robot
-from remora.model.settings_fields import Positive
 
 
 class WheelDesaturation(Component):
@@ -33,28 +28,20 @@ class WheelDesaturation(Component):
     `firing`, 1 while on. Discrete state: `on`.
 
     Valid where max_torque is within what the wheels can take up.
-
-    Attributes:
-        gain: k, 1/s.
-        max_torque: of each axis, N m.
-        upper: N m s.
-        lower: N m s.
-        torque_output: whether T is only an output, and something else acts.
     """
 
-    gain: float
-    max_torque: float
-    upper: float
-    lower: float
-    torque_output: bool = False
+    sampled = True
+    gain: float = parameter("k", unit="1/s", above=0.0)
+    max_torque: float = parameter("of each axis", unit="N m", above=0.0)
+    upper: float = parameter("momentum at which it goes on", unit="N m s", above=0.0)
+    lower: float = parameter("momentum at which it goes off", unit="N m s", above=0.0)
+    torque_output: bool = parameter(
+        "whether T is an output only, and something else acts", "flag", default=False
+    )
 
     def __post_init__(self) -> None:
         """Check."""
-        if self.sample_time is None:
-            raise InvalidValue("a wheel_desaturation needs a sample_time")
-        for name in ("gain", "max_torque", "upper", "lower"):
-            value = number(f"{name} of a desaturation", getattr(self, name), 0.0, above=True)
-            object.__setattr__(self, name, value)
+        super().__post_init__()
         if self.lower >= self.upper:
             raise InvalidValue(f"lower ({self.lower:g}) must be below upper ({self.upper:g})")
 
@@ -89,15 +76,3 @@ class WheelDesaturation(Component):
         was = at.memory["on"]
         kept = select(less(square, self.lower * self.lower), 0.0, was)
         return select(less(self.upper * self.upper, square), 1.0, kept)
-
-
-class WheelDesaturationSettings(SampledSettings, LawComponentSettings):  # pyright: ignore[reportIncompatibleVariableOverride]
-    """The settings of a wheel_desaturation component in a scenario file."""
-
-    component: ClassVar[type[Component]] = WheelDesaturation
-    type: Literal["wheel_desaturation"]
-    gain: Positive = Field(description="1/s")
-    max_torque: Positive = Field(description="of each axis, N m")
-    upper: Positive = Field(description="momentum at which it goes on, N m s")
-    lower: Positive = Field(description="momentum at which it goes off, N m s")
-    torque_output: bool = Field(default=False, description="whether something else acts")

@@ -31,16 +31,6 @@ from remora.model.robot import Robot
 
 #: What the base does while joints are controlled.
 BASES = ("fixed", "flying", "floating")
-#: The rows of a frame's twist in inertial axes, at the frame's origin.
-ROWS = ("wx", "wy", "wz", "vx", "vy", "vz")
-#: Names of sets of rows.
-ROW_SETS = {
-    "pose": ROWS,
-    "orientation": ROWS[:3],
-    "position": ROWS[3:],
-    "plane": ("wz", "vx", "vy"),
-    "none": (),
-}
 
 
 class Affine(NamedTuple):
@@ -60,20 +50,6 @@ class ControlledDynamics(NamedTuple):
 
     base: Affine
     force: Affine
-
-
-def row_indices(rows: str | Sequence[str]) -> list[int]:
-    """Return the indices of rows of a twist, given as the name of a set or one by one."""
-    if isinstance(rows, str):
-        if rows not in ROW_SETS:
-            raise UnknownName("set of rows", rows, ROW_SETS)
-        rows = ROW_SETS[rows]
-    for row in rows:
-        if row not in ROWS:
-            raise UnknownName("row of a twist", row, ROWS)
-    if len(set(rows)) != len(rows):
-        raise InvalidValue(f"rows of a twist must differ, not {', '.join(rows)}")
-    return [ROWS.index(row) for row in rows]
 
 
 def joint_names(robot: Robot, joints: Sequence[str]) -> tuple[str, ...]:

@@ -7,7 +7,10 @@ from typing import Literal
 
 from remora.algebra.array_ops import Array
 from remora.components.actions import Action, JointForce
+from remora.components.component import Component
+from remora.components.parameter import declared
 from remora.components.signals import Signal
+from remora.errors import ShapeError
 from remora.model.joints import kind
 from remora.model.robot import Robot
 
@@ -22,6 +25,14 @@ def joint_signal(
     units = [str(getattr(f, quantity)) for f in freedoms]
     unit = units[0] if len(set(units)) == 1 else ""
     return Signal(len(freedoms), unit, default)
+
+
+def check_joint_numbers(component: Component, size: int) -> None:
+    """Raise if numbers by joint of a component are neither one nor `size`."""
+    for name, own in declared(type(component)).items():
+        value = getattr(component, name)
+        if own.kind == "by joint" and value is not None and value.shape not in ((1,), (size,)):
+            raise ShapeError(f"{name} must be one number or {size}, not of shape {value.shape}")
 
 
 def joint_forces(robot: Robot, joints: Sequence[str], tau: Array) -> list[Action]:

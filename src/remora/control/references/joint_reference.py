@@ -4,22 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import field
-from typing import Any, ClassVar, Literal
+from typing import Any
 
 import numpy as np
-from pydantic import Field
 
 from remora.algebra.array_ops import Array, asarray
 from remora.components.component import Component, Interface
 from remora.components.context import Context
-from remora.components.parameter_checks import number
-from remora.control.law_settings import LawComponentSettings
+from remora.components.parameter import parameter
 from remora.control.motion import controlled_motion as motion
 from remora.control.motion.joint_signals import joint_signal
 from remora.control.references import segments
+from remora.control.references.time_laws import TIME_LAWS
 from remora.errors import InvalidValue, ShapeError
 from remora.model.robot import Robot
-from remora.model.settings_fields import Angle, JointName, NotNegative, Positive, PositiveRate
 
 
 class JointReference(Component):
@@ -32,28 +30,37 @@ class JointReference(Component):
 
     The durations are given, or are the shortest that keep the largest speeds and accelerations.
     Durations that are given together with limits and exceed them are an error.
-
-    Attributes:
-        waypoints: `(m, k)`, m ≥ 2, rad or m.
-        joints: names of the joints; all by default.
-        durations: s, one for all segments or m - 1; None: from the limits.
-        law: `minimum_jerk` or `trapezoidal`.
-        max_speed: rad/s or m/s, one or one by joint.
-        max_acceleration: rad/s² or m/s², likewise; None: not limited.
-        start: time at which the motion begins, s.
     """
 
-    waypoints: Any
-    joints: Sequence[str] = ()
-    durations: Any = None
-    law: str = "minimum_jerk"
-    max_speed: Any = field(default=None, metadata={"fixed": True})
-    max_acceleration: Any = field(default=None, metadata={"fixed": True})
-    start: float = 0.0
+    waypoints: Any = parameter("`(m, k)`, m ≥ 2", "places", unit="rad or m")
+    joints: Sequence[str] = parameter("its joints; all by default", "joints", default=())
+    durations: Any = parameter(
+        "one for all segments or one for each; None: from the limits", "durations", default=None,
+        unit="s", above=0.0,
+    )  # fmt: skip
+    law: str = parameter("of time", "choice", default="minimum_jerk", choices=tuple(TIME_LAWS))
+    max_speed: Any = parameter(
+        "one, or one by joint",
+        "joint limits",
+        default=None,
+        unit="rad/s or m/s",
+        above=0.0,
+        fixed=True,
+    )
+    max_acceleration: Any = parameter(
+        "likewise; None: not limited",
+        "joint limits",
+        default=None,
+        unit="rad/s² or m/s²",
+        above=0.0,
+        fixed=True,
+    )
+    start: float = parameter("time at which it begins", default=0.0, unit="s", minimum=0.0)
     ramps: Array = field(init=False)
 
     def __post_init__(self) -> None:
         """Check, and find the durations."""
+        super().__post_init__()
         try:
             points = np.array(self.waypoints, dtype=float)
         except (TypeError, ValueError):
@@ -61,7 +68,6 @@ class JointReference(Component):
         if points.ndim != 2 or len(points) < 2 or not np.all(np.isfinite(points)):
             raise ShapeError(f"waypoints must be finite, (m, k) with m ≥ 2, not {points.shape}")
         object.__setattr__(self, "waypoints", points)
-        object.__setattr__(self, "start", number("start of a path", self.start, 0.0))
         steps = np.diff(points, axis=0)
         durations, ramps = segments.segment_times(
             "a joint_reference",
@@ -102,17 +108,3 @@ class JointReference(Component):
             "velocity": along[1],
             "acceleration": along[2],
         }
-
-
-class JointReferenceSettings(LawComponentSettings):
-    """The settings of a joint_reference component in a scenario file."""
-
-    component: ClassVar[type[Component]] = JointReference
-    type: Literal["joint_reference"]
-    waypoints: list[list[Angle]] = Field(min_length=2, description="rad, m, or '30 deg'")
-    joints: list[JointName] = Field(default=[], description="joints; default: all")
-    durations: list[Positive] | None = Field(default=None, description="of the segments, s")
-    law: Literal["minimum_jerk", "trapezoidal"] = "minimum_jerk"
-    max_speed: PositiveRate | None = Field(default=None, description="rad/s, m/s, or '5 deg/s'")
-    max_acceleration: Positive | None = Field(default=None, description="rad/s² or m/s²")
-    start: NotNegative = Field(default=0.0, description="s")

@@ -4,31 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field
-from typing import Any, ClassVar, Literal
+from typing import Any
 
 import numpy as np
-from pydantic import Field
 
 from remora.algebra import dual_quaternion, pose, quaternion
 from remora.algebra.array_ops import Array, asarray, concatenate
 from remora.algebra.vector import cross
 from remora.components.component import Component, Interface
 from remora.components.context import Context
-from remora.components.parameter_checks import number
+from remora.components.parameter import parameter
 from remora.components.signals import Signal
-from remora.control.law_settings import LawComponentSettings
 from remora.control.references import segments
-from remora.control.references.time_laws import Travel
-from remora.errors import InvalidValue, ShapeError, UnknownName
+from remora.control.references.time_laws import TIME_LAWS, Travel
+from remora.errors import InvalidValue, ShapeError
 from remora.model.robot import Robot
-from remora.model.settings_fields import (
-    AngleVector,
-    NotNegative,
-    Positive,
-    PositiveRate,
-    Settings,
-    Vector,
-)
 
 #: How a segment leads from one pose to the next.
 INTERPOLATIONS = ("screw", "straight")
@@ -52,34 +42,45 @@ class PoseReference(Component):
     The durations are given, or are the shortest that keep the largest speeds and accelerations, of
     the angular velocity and, in a screw motion, of the twist's linear part. Durations that are
     given together with limits and exceed them are an error.
-
-    Attributes:
-        waypoints: unit dual quaternions, `(m, 8)`, m ≥ 2.
-        durations: s, one for all segments or m - 1; None: from the limits.
-        interpolation: `screw` or `straight`.
-        law: `minimum_jerk` or `trapezoidal`.
-        max_speed: m/s.
-        max_acceleration: m/s²; None: not limited.
-        max_angular_speed: rad/s.
-        max_angular_acceleration: rad/s²; None: not limited.
-        start: time at which the motion begins, s.
     """
 
-    waypoints: Any
-    durations: Any = None
-    interpolation: str = "screw"
-    law: str = "minimum_jerk"
-    max_speed: Any = field(default=None, metadata={"fixed": True})
-    max_acceleration: Any = field(default=None, metadata={"fixed": True})
-    max_angular_speed: Any = field(default=None, metadata={"fixed": True})
-    max_angular_acceleration: Any = field(default=None, metadata={"fixed": True})
-    start: float = 0.0
+    waypoints: Any = parameter("unit dual quaternions, `(m, 8)`, m ≥ 2", "poses")
+    durations: Any = parameter(
+        "one for all segments or one for each; None: from the limits", "durations", default=None,
+        unit="s", above=0.0,
+    )  # fmt: skip
+    interpolation: str = parameter(
+        "between the poses", "choice", default="screw", choices=INTERPOLATIONS
+    )
+    law: str = parameter("of time", "choice", default="minimum_jerk", choices=tuple(TIME_LAWS))
+    max_speed: Any = parameter(
+        "of the origin", "number", default=None, unit="m/s", above=0.0, fixed=True
+    )
+    max_acceleration: Any = parameter(
+        "of the origin; None: not limited",
+        "number",
+        default=None,
+        unit="m/s²",
+        above=0.0,
+        fixed=True,
+    )
+    max_angular_speed: Any = parameter(
+        "of the frame", "number", default=None, unit="rad/s", above=0.0, fixed=True
+    )
+    max_angular_acceleration: Any = parameter(
+        "of the frame; None: not limited",
+        "number",
+        default=None,
+        unit="rad/s²",
+        above=0.0,
+        fixed=True,
+    )
+    start: float = parameter("time at which it begins", default=0.0, unit="s", minimum=0.0)
     ramps: Array = field(init=False)
 
     def __post_init__(self) -> None:
         """Check, and find the durations."""
-        if self.interpolation not in INTERPOLATIONS:
-            raise UnknownName("interpolation", self.interpolation, INTERPOLATIONS)
+        super().__post_init__()
         try:
             points = np.array(self.waypoints, dtype=float)
         except (TypeError, ValueError):
@@ -89,7 +90,6 @@ class PoseReference(Component):
         if not np.all(np.abs(np.linalg.norm(points[:, :4], axis=1) - 1.0) < 1e-6):
             raise InvalidValue("waypoints must be unit dual quaternions")
         object.__setattr__(self, "waypoints", dual_quaternion.normalize(points))
-        object.__setattr__(self, "start", number("start of a path", self.start, 0.0))
         turns, moves = self._steps(self.waypoints)
         sizes = [np.linalg.norm(x, axis=-1, keepdims=True) for x in (moves, turns)]
         durations, ramps = segments.segment_times(
@@ -148,35 +148,3 @@ class PoseReference(Component):
             "twist": concatenate([omega, v]),
             "twist_rate": concatenate([turning, quaternion.rotate(back, push) - cross(omega, v)]),
         }
-
-
-class WaypointSettings(Settings):
-    """A pose in a scenario file."""
-
-    xyz: Vector = Field(default=[0.0, 0.0, 0.0], description="m, inertial axes")
-    rpy: AngleVector = Field(default=[0.0, 0.0, 0.0], description="rad, or '30 deg'")
-
-    @property
-    def pose(self) -> Array:
-        """The pose, `(8,)`."""
-        return pose.from_xyz_rpy(self.xyz, self.rpy)
-
-
-class PoseReferenceSettings(LawComponentSettings):
-    """The settings of a pose_reference component in a scenario file."""
-
-    component: ClassVar[type[Component]] = PoseReference
-    type: Literal["pose_reference"]
-    waypoints: list[WaypointSettings] = Field(min_length=2, description="poses")
-    durations: list[Positive] | None = Field(default=None, description="of the segments, s")
-    interpolation: Literal["screw", "straight"] = "screw"
-    law: Literal["minimum_jerk", "trapezoidal"] = "minimum_jerk"
-    max_speed: Positive | None = Field(default=None, description="m/s")
-    max_acceleration: Positive | None = Field(default=None, description="m/s²")
-    max_angular_speed: PositiveRate | None = Field(default=None, description="rad/s or '5 deg/s'")
-    max_angular_acceleration: Positive | None = Field(default=None, description="rad/s²")
-    start: NotNegative = Field(default=0.0, description="s")
-
-    def made(self, robot: Robot, name: str) -> Component:
-        """Return the component."""
-        return self.with_values(name, waypoints=[x.pose for x in self.waypoints])

@@ -10,6 +10,7 @@ import numpy as np
 from remora.algebra.array_ops import Array, absolute, asarray, is_array
 from remora.components.component import Component, Interface
 from remora.components.context import Context
+from remora.components.parameter import parameter
 from remora.components.signals import Signal
 from remora.errors import InvalidValue
 from remora.model.robot import Robot
@@ -24,43 +25,38 @@ AFTER_ZERO = 2.0**-100
 class SignalSource(Component):
     """A signal that is a function of time alone: gain · f(t).
 
-    At a jump the later value holds. Steps end where a `Profile` or `Pulse` is not smooth; for other
-    functions, pass `breaks` to `rm.simulate`.
+    `shape` is that of the signal; None: that of f. At a jump the later value holds. Steps end where
+    a `Profile` or `Pulse` is not smooth; for other functions, pass `breaks` to `rm.simulate`.
 
     Output: `value`, in `unit`.
-
-    Attributes:
-        function: f, numbers, a `Profile`, a `Pulse`, or a function of the time in s, written on
-            arrays.
-        unit: unit of the signal.
-        gain: a factor.
-        shape: shape of the signal; None: that of f.
     """
 
-    function: Any
-    unit: str = ""
-    gain: float = 1.0
+    value: Any = parameter(
+        "f: numbers, a `Profile`, a `Pulse`, or a function of the time in s, on arrays", "load"
+    )
+    unit: str = parameter("of the signal", "text", default="")
+    gain: float = parameter("a factor", default=1.0)
     shape: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
         """Convert numbers to an array, and check them."""
-        object.__setattr__(self, "gain", float(self.gain))
-        if not callable(self.function):
+        super().__post_init__()
+        if not callable(self.value):
             try:
-                value = np.array(self.function, dtype=float)
+                value = np.array(self.value, dtype=float)
             except (TypeError, ValueError):
                 raise InvalidValue(
                     "a signal source needs numbers, a Profile, a Pulse or a function of time, not "
-                    f"{self.function!r}"
+                    f"{self.value!r}"
                 ) from None
             if not np.all(np.isfinite(value)):
-                raise InvalidValue(f"a signal source needs finite numbers, not {self.function!r}")
-            object.__setattr__(self, "function", value)
+                raise InvalidValue(f"a signal source needs finite numbers, not {self.value!r}")
+            object.__setattr__(self, "value", value)
 
     def interface(self, robot: Robot) -> Interface:
         """Return the interface."""
         shape = self._at(np.zeros(())).shape if self.shape is None else self.shape
-        breaks = tuple(getattr(self.function, "breaks", ()))
+        breaks = tuple(getattr(self.value, "breaks", ()))
         return Interface(outputs={"value": Signal(shape, self.unit)}, breaks=breaks)
 
     def outputs(self, at: Context) -> Mapping[str, Array]:
@@ -70,7 +66,7 @@ class SignalSource(Component):
         return {"value": value if self.shape is None else value.reshape(self.shape)}
 
     def _at(self, t: Array) -> Array:
-        if is_array(self.function):
-            return self.function
-        traced: Any = getattr(self.function, "traced", self.function)
+        if is_array(self.value):
+            return self.value
+        traced: Any = getattr(self.value, "traced", self.value)
         return asarray(traced(t))

@@ -10,7 +10,6 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import ConfigDict, Discriminator, Field, Tag, model_validator
 
-from remora.control.controllers import LawSettings
 from remora.model.settings_fields import (
     Angle,
     Angles,
@@ -28,7 +27,7 @@ from remora.model.settings_fields import (
     Vector,
     refusal,
 )
-from remora.simulation.scenario.component_table import AnyComponentSettings
+from remora.simulation.scenario.component_table import AnyComponentSettings, AnyLawSettings
 from remora.simulation.scenario.constraint_schema import (
     CaptureFile,
     ConstraintFile,
@@ -196,7 +195,7 @@ class PhaseFile(Settings):
         default=None, description="a frame reaches a target by the joints that are not locked"
     )
     locked: list[JointName] = Field(default=[], description="joints that are held where they are")
-    controllers: list[LawSettings] = Field(
+    controllers: list[AnyLawSettings] = Field(
         default=[], description="what they order is added to torque"
     )
     until: list[UntilFile] = Field(

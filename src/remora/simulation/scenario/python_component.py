@@ -17,22 +17,28 @@ import inspect
 import sys
 import traceback
 import types
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import Field, ValidationError
 
 from remora.components.component import Component
-from remora.components.component_settings import ComponentSettings
-from remora.errors import InvalidValue, RemoraError, UnknownName
-from remora.model.degrees import in_degrees
+from remora.errors import Fault, InvalidValue, ModelError, RemoraError, UnknownName
 from remora.model.robot import Robot
-from remora.model.settings_fields import Text
+from remora.model.settings_fields import WORDS, Text, no_such
+from remora.simulation.scenario.component_settings import (
+    ComponentSettings,
+    arguments,
+    code_settings,
+    taken,
+)
 
 
 class PythonComponentSettings(ComponentSettings):
     """The settings of a component that is Python code of the user."""
 
+    type_name = "python"
     type: Literal["python"]
     class_: Text = Field(
         alias="class",
@@ -59,13 +65,16 @@ class PythonComponentSettings(ComponentSettings):
 
         Raises:
             RemoraError: if the class cannot be loaded, or refuses its arguments.
+            ModelError: if arguments are unknown or of the wrong kind, with the name of each.
         """
         made = component_class(self.class_, folder)
-        known = inspect.signature(made).parameters
-        given = {key: _plain(value) for key, value in self.arguments.items()}
-        if "robot" in known and "robot" not in given:
-            given["robot"] = robot
+        try:
+            told = code_settings(made).model_validate(self.arguments, context=robot)
+        except ValidationError as error:
+            raise ModelError(self.class_, list(_faults(error, taken(made)))) from error
+        given = arguments(told, made, robot, taken(made))
         timing = {"sample_time": self.sample_time, "offset": self.offset, "delay": self.delay}
+        known = inspect.signature(made).parameters
         given |= {key: value for key, value in timing.items() if value or key in known}
         try:
             return made(**given, name=name)
@@ -132,16 +141,20 @@ def _of_file(name: str, folder: Path) -> types.ModuleType:
     return module
 
 
-def _plain(value: Any) -> Any:
-    """Return a value of the file with its angles in rad."""
-    if isinstance(value, str):
-        angle = in_degrees(value, "deg(?:/s)?")
-        return value if angle is None else float(angle)
-    if isinstance(value, list):
-        return [_plain(item) for item in value]  # pyright: ignore[reportUnknownVariableType]
-    if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}  # pyright: ignore[reportUnknownVariableType]
-    return value
+def _faults(error: ValidationError, known: Iterable[str]) -> Iterator[Fault]:
+    """Yield the faults of arguments."""
+    for detail in error.errors(include_url=False):
+        kind, path = detail["type"], ".".join(map(str, detail["loc"]))
+        context: dict[str, Any] = detail.get("ctx", {})
+        if kind == "missing":
+            yield Fault("", f"{path} is missing")
+        elif kind == "extra_forbidden":
+            yield Fault("", no_such("argument", path, known))
+        elif kind in WORDS:
+            reason = f"{WORDS[kind].format(**context)}, not {str(detail['input'])[:60]!r}"
+            yield Fault(path, reason)
+        else:
+            yield Fault(path, str(context.get("reason", detail["msg"])))
 
 
 def _told(error: Exception) -> str:

@@ -10,11 +10,10 @@ from typing import Any, TypeAlias, TypeGuard
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from remora.control.controllers import CONTROLLERS
 from remora.errors import Fault
 from remora.model.formats.yaml.yaml_tree import YamlNode, shown
-from remora.model.settings_fields import no_such
-from remora.simulation.scenario.component_table import COMPONENTS
+from remora.model.settings_fields import WORDS, no_such
+from remora.simulation.scenario.component_table import COMPONENTS, LAWS
 from remora.simulation.scenario.file_schema import schema
 from remora.simulation.scenario.scenario_loads import Path
 
@@ -22,26 +21,8 @@ Schema: TypeAlias = Mapping[str, Any]
 
 #: Keys that select the class of a map, what they name, and the known values.
 TAGS: dict[str, tuple[str, Mapping[str, Any]]] = {
-    "law": ("controller", CONTROLLERS),
+    "law": ("controller", LAWS),
     "type": ("component", COMPONENTS),
-}
-
-#: pydantic's error types -> our messages; {…} are filled in from the error's context.
-WORDS = {
-    "bool_type": "must be true or false",
-    "dict_type": "must be a map",
-    "finite_number": "must be a finite number",
-    "float_type": "must be a number",
-    "greater_than": "must be greater than {gt:g}",
-    "greater_than_equal": "must be {ge:g} or greater",
-    "int_type": "must be a whole number",
-    "list_type": "must be a list",
-    "literal_error": "must be {expected}",
-    "model_attributes_type": "must be a map",
-    "model_type": "must be a map",
-    "string_too_long": "must have at most {max_length} characters",
-    "string_too_short": "must not be empty",
-    "string_type": "must be text",
 }
 
 

@@ -43,7 +43,7 @@ def system_of(
     places: dict[str, int] = {}
     sound = True
     for k, settings in enumerate(listed):
-        name = settings.name or settings.type
+        name = settings.name or settings.type_name
         if name in places:
             reason = f"components[{places[name]}] has the name {name!r} as well: set another name"
             refuse(("components", k), reason)
@@ -55,6 +55,11 @@ def system_of(
                 made[name] = settings.made_of_code(robot, name, code)
             else:
                 made[name] = settings.made(robot, name)
+        except ModelError as error:
+            for fault in error.faults:
+                path = fault.element.split(".")
+                refuse(("components", k, "arguments", *path), fault.reason)
+            sound = False
         except RemoraError as error:
             refuse(("components", k), str(error))
             sound = False
