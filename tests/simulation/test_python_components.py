@@ -181,6 +181,6 @@ def test_declared_parameters_of_own_code_are_read_as_those_of_remora(tmp_path):
     ],
 )
 def test_wrong_arguments_of_own_code_are_named(tmp_path, arguments, told):
-    with pytest.raises(rm.ModelError, match="line 6") as error:
+    with pytest.raises(rm.errors.ModelError, match="line 6") as error:
         declared(tmp_path, arguments)
     assert any(told in fault.reason for fault in error.value.faults)
