@@ -490,15 +490,8 @@ class RunLoop:
             else:  # the event that ended the last phase coincides with a sample
                 controller.value = last.value
         if index == 0:
-            self._refuse_passed_limits(watch)
             self._next = 0 if self._plan.times is None else 1
         return index == 0 or jumped
-
-    def _refuse_passed_limits(self, watch: EventMonitor) -> None:
-        """Raise if limits violated at the start would end the run; the program records others."""
-        for name, action in watch.passed(self._state.q, self._state.v):
-            if action == "stop":
-                raise RemoraError(f"the run begins beyond the {name}")
 
     # Samples ------------------------------------------------------------------------------------
 

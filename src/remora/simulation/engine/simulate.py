@@ -224,7 +224,7 @@ def prepare_run(
         longest = min(steps.step, end - start)
         warn_of_unstable_steps(robot, q, longest, _always_held(robot, parts), stacklevel=3)
     limits = physics.limits or "record"
-    if limits == "record":  # `stop` refuses such a start
+    if limits != "ignore":
         warn_of_starts_beyond_limits(robot, q, 3)
     times = sample_times(record.sample, start, end)
     settings = {

@@ -358,11 +358,6 @@ class EventMonitor:
         """Return the distances to all limits: of the range, and of the speed in both directions."""
         return JointLimits(self._ranges, self._fastest, (), "record").values(q, v)
 
-    def passed(self, q: Array, v: Array) -> list[tuple[str, Action]]:
-        """Return the limits that a state violates, and their action."""
-        limits = zip(self.items[self.events :], self.limit_values(q, v).tolist(), strict=True)
-        return [(w.name, w.action) for w, room in limits if room < 0.0]
-
 
 def _asked(event: Event, t: float, q: Array, v: Array) -> Any:
     """Return the value of a condition, a number or a boolean, or raise if it fails."""
