@@ -278,7 +278,7 @@ def test_a_run_that_begins_beyond_a_limit_says_so():
 
 
 @pytest.mark.parametrize("integrator", ["dop853", "rk4", "radau"])
-@pytest.mark.parametrize("q, v, name", [(0.7, -0.1, "upper"), (0.0, 1.5, "speed")])
+@pytest.mark.parametrize(("q", "v", "name"), [(0.7, -0.1, "upper"), (0.0, 1.5, "speed")])
 @pytest.mark.filterwarnings("ignore:.*joint .* starts at")
 def test_a_run_that_begins_beyond_a_limit_that_stops_it_ends_there(integrator, q, v, name):
     """A single run and target="python" refused it, a compiled batch did not."""

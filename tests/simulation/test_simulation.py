@@ -464,3 +464,20 @@ def test_a_run_that_fails_at_its_start_keeps_its_state():
 def test_an_unknown_argument_is_one_of_simulation():
     with pytest.raises(TypeError, match=r"Simulation\(\) .* 'tolerance'"):
         rm.Simulation(PLAIN, Q, V, 1.0, tolerance=1e-3)
+
+
+def test_a_torque_on_a_joint_that_is_held_now_is_refused():
+    """It was ignored, while `rm.simulate` refused it."""
+    parts = [rm.Phase(0.2, locked=["J1"]), rm.Phase(0.2, prescribed={"J2": lambda t: 0.0 * t})]
+    sim = rm.Simulation(ROBOT, Q, V, parts)
+    for t, own, other in ((0.0, "J1", "J2"), (0.13, "J1", "J2"), (0.2, "J2", "J1")):
+        sim.advance(t)
+        whole = np.zeros(ROBOT.nv)
+        whole[ROBOT.joints[own].v] = 0.1
+        for value in ({own: 0.0}, whole, whole.tolist()):
+            with pytest.raises(rm.RemoraError, match=f"contradiction: joint '{own}' is prescribed"):
+                sim.set_input("torque", value)
+        sim.set_input("torque", np.zeros(ROBOT.nv))
+        sim.set_input("torque", {other: 0.1})
+    run = sim.advance(0.4).recording()
+    assert np.any(run.v[-1])
