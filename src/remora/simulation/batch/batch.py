@@ -58,7 +58,7 @@ from remora.simulation.inputs.phases import (
     phases_of,
     traced_motions,
 )
-from remora.simulation.inputs.robot_loads import LOADS, load_shape, refuse_torque_of_held
+from remora.simulation.inputs.robot_loads import LOADS, load_of, load_shape, refuse_torque_of_held
 from remora.simulation.inputs.run_settings import (
     Integrator,
     Physics,
@@ -242,6 +242,10 @@ def simulate_batch(
     )
     if in_turn:
         assert arguments is not None
+        for part in parts:
+            refuse_torque_of_held(robot, (*part.prescribed, *part.locked), part.torque)
+            for what in (name for name in LOADS if name not in per_run):
+                load_of(robot, what, getattr(part, what))  # or an error
         watches = known_events(system, parts, watched, watching is not None)
         with batch_bar(count, record.progress) as advance, interruptible():
             made = runs_in_turn(system, own, settings, arguments, watches, advance)

@@ -48,7 +48,8 @@ def refuse_torque_of_held(robot: Robot, held: Collection[str], torque: Any) -> N
     for part in torque.parts if isinstance(torque, Sum) else (torque,):
         numbers = real_numbers(part) if isinstance(part, (list, tuple, np.ndarray)) else None
         for name in held:
-            own = () if numbers is None else np.atleast_1d(numbers)[..., robot.joints[name].v]
+            place = robot.joints[name].v
+            own = () if numbers is None else np.atleast_1d(numbers)[..., place]
             if np.any(own) or (is_mapping(part) and name in part):
                 raise RemoraError(
                     f"contradiction: joint {name!r} is prescribed or locked, so its torque is "
