@@ -295,7 +295,8 @@ def _refuse_constraints(robots: Sequence[Robot], dtype: str) -> None:
     robot, name = acting[0]
     if dtype != "float64":
         raise RemoraError(
-            f"constraint {name!r} acts: float32 is too coarse to keep it; use dtype='float64'"
+            f"constraint {name!r} acts: float32 is too coarse to keep it; use "
+            "rm.Target(dtype='float64')"
         )
     if not fits_straight_line(robot):
         raise RemoraError(
@@ -376,7 +377,7 @@ def _refuse_impossible(robot: Robot, own: BatchInputs, failures: str) -> None:
         raise InvalidValue(
             f"impossible numbers of {robot.name!r}: {shown}"
             + (f"; and {more} more" if more > 0 else "")
-            + " (Record(failures='keep') does the other runs)"
+            + " (rm.Record(failures='keep') does the other runs)"
         )
 
 

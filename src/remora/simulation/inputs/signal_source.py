@@ -25,7 +25,7 @@ class SignalSource(Component):
     """A signal that is a function of time alone: gain · f(t).
 
     At a jump the later value holds. Steps end where a `Profile` or `Pulse` is not smooth; for other
-    functions, pass `breaks` to `rm.simulate`.
+    functions, pass `breaks` to `rm.Integrator`.
 
     Output: `value`, in `unit`.
 
