@@ -142,6 +142,6 @@ def test_wheels_that_saturate_are_noted_and_a_run_is_taken(tmp_path):
     assert "The wheels saturate" in (tmp_path / "wheels.html").read_text(encoding="utf-8")
     with np.load(tmp_path / "wheels.npz") as data:
         v[robot.joints["wheel_x"].v] = 0.0
-        inertial = rm.momentum_demand(robot, q, v)
+        inertial = rm.analysis.momentum_demand(robot, q, v)
         R = rm.algebra.pose.to_rotation_matrix(q[:8])
         assert np.allclose(data["demand"][0], R.T @ inertial)

@@ -73,7 +73,7 @@ def test_limits_are_ignored_if_nothing_is_said():
         ).events
         is None
     )
-    with pytest.raises(rm.UnknownName, match="treatment of limits named 'warn'"):
+    with pytest.raises(rm.errors.UnknownName, match="treatment of limits named 'warn'"):
         rm.simulate_batch(
             ROBOT,
             np.zeros((3, 1)),
@@ -97,7 +97,7 @@ def test_drives_saturate():
 
 @pytest.mark.parametrize("target", ["cpu", "python"])
 def test_a_start_beyond_a_limit_is_warned_of_once(target):
-    with pytest.warns(rm.SimulationWarning) as seen:
+    with pytest.warns(rm.errors.SimulationWarning) as seen:
         rm.simulate_batch(
             ROBOT, np.array([[0.0], [1.5]]), [0.1], 0.1, physics=rm.Physics(limits="record"),
             integrator=rm.Integrator(step=0.1), target=target,

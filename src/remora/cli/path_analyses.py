@@ -11,7 +11,7 @@ from rich.progress import Progress
 
 from remora.algebra.array_ops import Array
 from remora.analysis.arm import check_base
-from remora.analysis.conditioning import conditioning
+from remora.analysis.jacobian_conditioning import conditioning
 from remora.analysis.payload import identify_payload
 from remora.analysis.sampling import joint_ranges
 from remora.analysis.sensitivity import miss_sensitivity

@@ -13,8 +13,8 @@ from rich.progress import Progress
 
 from remora.algebra.array_ops import Array
 from remora.analysis.arm import check_base, last_moved_frame, moving_joints
+from remora.analysis.base_coupling import coupling, coupling_map
 from remora.analysis.cells import surface_library
-from remora.analysis.coupling import coupling, coupling_map
 from remora.analysis.manipulability import manipulability
 from remora.analysis.measures import check_measure, manipulability_map
 from remora.analysis.sampling import JointRange, joint_ranges

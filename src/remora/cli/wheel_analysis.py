@@ -11,7 +11,7 @@ from remora.algebra import pose
 from remora.algebra.array_ops import Array
 from remora.algebra.vector import apply, transpose
 from remora.analysis.arm import check_base, moving_joints
-from remora.analysis.coupling import momentum_demand, wheel_margin
+from remora.analysis.base_coupling import momentum_demand, wheel_margin
 from remora.analysis.sampling import joint_ranges
 from remora.cli.path_analyses import MOST_POINTS, POINTS, Result
 from remora.control.laws.reaction_wheels import spin_axes, spin_inertias
