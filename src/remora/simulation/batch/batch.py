@@ -225,7 +225,7 @@ def simulate_batch(
     known = _signals(system, record.signals)
     count = math.prod(own.batch)
     index = np.arange(count).reshape(own.batch) if runs.index is None else runs.index
-    index = whole_numbers("index", index, RUN_BITS, own.batch).ravel()
+    index = whole_numbers("index", index, RUN_BITS, own.batch).flatten()
     arguments = None
     if target != "cuda":
         arguments = RunArguments(
