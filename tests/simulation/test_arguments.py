@@ -62,6 +62,7 @@ ONE = [
     ({"note": 3}, "note must be a string"),
     ({"out": 3}, "folder must be the path of a directory"),
     ({"limits": ["stop"]}, "no treatment of limits"),
+    ({"integrator": "rk4", "step": 1e-300}, r"1 s in steps of 1e-300 s are more than 1e\+12"),
     ({"integrator": 5}, "no integrator 5; known"),
     ({"integrator": ["rk4"]}, "no integrator"),
 ]

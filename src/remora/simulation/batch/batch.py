@@ -90,8 +90,6 @@ PYTHON = "python"
 FIRST_STEP = 1e-3
 #: Invalid robot parameters that an error message lists.
 MOST_FAULTS = 5
-#: Maximum number of steps of a run.
-MOST_STEPS = 1e12
 #: rtol and atol of batches with fixed steps whose robots have stops.
 STOP_TOLERANCE = {"float64": (1e-9, 1e-11), "float32": (2e-5, 1e-6)}
 #: Maximum number of steps of a run with stops.
@@ -265,10 +263,7 @@ def simulate_batch(
             for x, n in ((own.q, robot.nq), (own.v, robot.nv))
         )
         check_rounding(robot, one_q, one_v, steps.rtol, steps.atol, duration, steps.max_steps)
-    if duration / control.step > MOST_STEPS and not control.adaptive:
-        raise InvalidValue(
-            f"{duration:g} s in steps of {control.step:g} s are more than {MOST_STEPS:g}"
-        )
+    steps.check_steps(duration)
     plan: list[BatchPhase] = []
     for k, part in enumerate(parts):
         before = robots[k - 1] if k else robot

@@ -210,6 +210,7 @@ def prepare_run(
     if steps.method is None and model == "full":  # the reduced model has explicit methods only
         method = _usual_integrator(robot, q, parts, end - start, physics.slip_speed)
     steps = steps.by(method)
+    steps.check_steps(end - start)
     method = steps.method
     assert method is not None
     if constrained:

@@ -93,7 +93,7 @@ class Simulation:
         """
         record = record_of(settings.get("record"))
         refuse_batch_settings(record)
-        if record.folder is not None or record.progress is not None:
+        if record.folder is not None or record.progress not in (None, False):
             name = "progress" if record.folder is None else "folder"
             raise RemoraError(
                 f"rm.Simulation has no {name!r}: the run is in memory; save it with "

@@ -18,6 +18,8 @@ from remora.simulation.integrators.table import INTEGRATORS, Method
 
 #: Tightest useful tolerance.
 SMALLEST = 1e-15
+#: Maximum number of steps of a run.
+MOST_STEPS = 1e12
 LIMITS = ("record", "stop", "ignore")
 MODELS = ("full", "reduced")
 
@@ -96,6 +98,13 @@ class Integrator:
                 f"integrator=rm.Integrator({made.method!r}, step=0.01), in s"
             )
         return made
+
+    def check_steps(self, duration: float) -> None:
+        """Raise if fixed steps would be too many for a duration, s."""
+        if self.row.error_order == 0 and self.step and duration / self.step > MOST_STEPS:
+            raise InvalidValue(
+                f"{duration:g} s in steps of {self.step:g} s are more than {MOST_STEPS:g}"
+            )
 
     @property
     def row(self) -> Method:
