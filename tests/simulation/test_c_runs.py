@@ -103,15 +103,10 @@ def compared(system, q, v, folder, steps, own=(), **options):
     ends = STEP * steps
     if "phases" in options:
         ends = min(ends, sum(p.duration for p in options["phases"]))
-    duration = None if "phases" in options else ends
+    lasts = {} if "phases" in options else {"duration": ends}
     times = STEP * np.arange(steps + 1)
-    batch = rm.simulate_batch(
-        system,
-        q,
-        v,
-        duration,
-        **grouped(True, step=STEP, sample=times[times < ends + 1e-9], runs=1, seed=7, **options),
-    )
+    plain = {"step": STEP, "sample": times[times < ends + 1e-9], "runs": 1, "seed": 7, **lasts}
+    batch = rm.simulate_batch(system, q, v, **grouped(True, **plain, **options))
     save_loop_c(system, folder, STEP, "run", noise="generated", example=(q, v), **options)
     c = CModule(folder, "run")
     if "parameters" in c.functions["step"]:
