@@ -375,16 +375,13 @@ def random_case(seed):
 
 def study_of(case):
     """Return the case as a study."""
-    system, options = case.system, case.options
-    own = {
-        "integrator": options["integrator"], "step": options["step"], "sample": None,
-        "rtol": options.get("rtol", 1e-10), "atol": options.get("atol", 1e-12),
-        "max_step": options.get("max_step", np.inf), "stops": None, "slip_speed": 1e-3,
-        "formulation": None, "saturate": False, "limits": options["limits"],
-    }  # fmt: skip
+    system = case.system
+    steps = {**case.options}
+    physics, times = rm.Physics(limits=steps.pop("limits")), steps.pop("sample")
+    integrator = rm.Integrator(steps.pop("integrator"), **steps)
     scenario = Scenario(
-        f"case {case.seed}", "", Path(__file__), case.robot, case.q, case.v, case.phases, own,
-        system,
+        f"case {case.seed}", "", Path(__file__), case.robot, case.q, case.v, case.phases,
+        integrator, physics, system=system,
     )  # fmt: skip
     told = {
         "final": {"joint": case.joint},
@@ -416,14 +413,13 @@ def study_of(case):
         targets={n: targets.target(system, case.q, case.v, n) for n in case.values},
         outputs=outputs, bands={},
         success={n: Criterion(n, CriterionFile.model_validate(how)) for n, how in criteria.items()},
-        options={**{k: x for k, x in own.items() if k != "saturate"},
-                 "sample": options["sample"], "dtype": "float64"},
+        integrator=integrator, physics=physics, times=times,
     )  # fmt: skip
 
 
 def of_replay(study, run):
     """Return outputs and criteria of a run alone, computed from its recording here."""
-    times, robot, found = study.options["sample"], study.system.robot, {}
+    times, robot, found = study.times, study.system.robot, {}
     same = [np.flatnonzero(np.abs(run.t - t) < 1e-12 * (1.0 + t)) for t in times]  # to rounding
     at = [found[-1] for found in same if found.size]
     if at[-1] != len(run.t) - 1:

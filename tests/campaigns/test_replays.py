@@ -187,14 +187,20 @@ def test_control_laws_of_phases_are_those_of_replays(tmp_path):
         assert run.joint("j1").q[-1] == pytest.approx(found["j1"][k], abs=1e-8)
 
 
-def test_phases_that_batches_do_not_have_are_refused_on_loading(tmp_path):
+def test_impulses_of_phases_are_those_of_replays(tmp_path):
+    """They were refused."""
     scenario = written(tmp_path, "joint: j1, above: 0.12")
-    text = scenario.read_text(encoding="utf-8").replace(", j1: 0.2}", "}\n    impulse: true", 1)
+    text = scenario.read_text(encoding="utf-8")
+    text += "  - {duration: 0.5, locked: [j0], impulse: true, name: brake}\n"
+    text = text.replace("action: stop", "action: next")
     scenario.write_text(text, encoding="utf-8")
-    rm.load_scenario(scenario)
-    with pytest.raises(rm.errors.ModelError) as refused:
-        rm.load_study(tmp_path / "study.yaml")
-    assert "its phase 2 has impulse: true" in str(refused.value)
+    found = rm.campaign(tmp_path / "study.yaml", tmp_path / "out", workers=0, progress=False)
+    assert found["ok"].all()
+    for k in range(3):
+        run = found.replay(k)
+        assert [e.name for e in run.events] == ["over", "impulse"]
+        assert run.joint("j0").v[-1] == 0.0
+        assert run.joint("j1").q[-1] == pytest.approx(found["j1"][k], abs=1e-8)
 
 
 def test_one_number_of_each_run_needs_no_axis_of_its_own():

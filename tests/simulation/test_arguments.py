@@ -1,5 +1,8 @@
 """Every argument of a run that is not what it must be is refused with what it must be."""
 
+import dataclasses
+import pickle
+
 import numpy as np
 import pytest
 
@@ -52,10 +55,14 @@ ONE = [
     ({"max_steps": 1.5}, "max_steps must be a whole number"),
     ({"saturate": "no"}, "saturate must be True or False"),
     ({"resume": 1}, "resume must be True or False"),
+    ({"assume_unchanged": 1, "resume": True, "out": "a.run"}, "assume_unchanged must be True or F"),
+    ({"progress": 3}, "progress must be True, False, None or a function of a Status, not int 3"),
+    ({"signals": ["gyro.rate"]}, r"Record\(signals=...\) is for rm.simulate_batch"),
     ({"step_to_samples": 1.0}, "step_to_samples must be True or False"),
     ({"note": 3}, "note must be a string"),
     ({"out": 3}, "folder must be the path of a directory"),
     ({"limits": ["stop"]}, "no treatment of limits"),
+    ({"integrator": "rk4", "step": 1e-300}, r"1 s in steps of 1e-300 s are more than 1e\+12"),
     ({"integrator": 5}, "no integrator 5; known"),
     ({"integrator": ["rk4"]}, "no integrator"),
 ]
@@ -65,6 +72,18 @@ MANY = [
     ({"dtype": np.float64}, "no dtype"),
     ({"inputs": [1.0]}, "inputs must be a dictionary by name"),
     ({"parameters": "mass"}, "parameters must be a dictionary by name"),
+    ({"count": -1}, r"count must be a whole number from 0 to 2\^32 - 1, not -1"),
+    ({"count": True}, "count must be a whole number, not bool True"),
+    ({"count": (3,)}, "count must be a whole number"),
+    ({"seed": 1.0}, "seed must be a whole number, not float 1.0"),
+    ({"seed": -1}, r"seed must be a whole number from 0 to 2\^64 - 1, not -1"),
+    ({"index": [0, 1], "count": 3}, r"index must have the batch shape \(3,\), not \(2,\)"),
+    ({"index": [0.5], "count": 1}, "index must be whole numbers"),
+    ({"index": [0.5], "count": 1, "target": "python"}, "index must be whole numbers"),
+    ({"signals": ["gyro.rate", 3]}, r"signals must be names of signals, such as \['gyro.rate'\]"),
+    ({"signals": "gyro.rate"}, "no signal named 'gyro.rate'"),
+    ({"note": "of a batch"}, r"Record\(note='of a batch'\) is for a single run"),
+    ({"progress": print}, r"Record\(progress=.*\) is for a single run"),
 ]
 
 
@@ -78,6 +97,22 @@ def test_simulate_says_what_it_expects(options, text):
 def test_simulate_batch_says_what_it_expects(options, text):
     with pytest.raises(rm.RemoraError, match=text):
         rm.simulate_batch(VT18, Q, V, **grouped(True, **{"duration": 1.0, "step": 0.1, **options}))
+
+
+def test_settings_are_values():
+    """Equal settings are equal and have one hash, however their numbers were given."""
+    pairs = [
+        (rm.Physics(stops=np.array([1e4, 0.5])), rm.Physics(stops=[1e4, 0.5])),
+        (rm.Physics(stops=np.float32(2.0)), rm.Physics(stops=(2, 0))),
+        (rm.Integrator(breaks=np.array([0.5, 1.0]), rtol=np.array(1e-9)),
+         rm.Integrator(breaks=[0.5, 1], rtol=1e-9)),
+        (rm.Target(threads=np.int8(2)), rm.Target(threads=2)),
+    ]  # fmt: skip
+    for one, other in pairs:
+        assert one == other
+        assert hash(one) == hash(other)
+        assert pickle.loads(pickle.dumps(one)) == dataclasses.replace(other) == one
+        assert repr(one) == repr(other)
 
 
 def test_the_robot_comes_first():

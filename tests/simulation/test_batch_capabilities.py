@@ -249,3 +249,33 @@ def test_a_stop_beside_another_event_is_a_stop(how, first):
     robot, given = slider(), {"integrator": "dop853", **how}
     batch = rm.simulate_batch(robot, [[0.0]], [[1.0]], 1.0, **grouped(True, events=events, **given))
     assert batch.outcome.tolist() == ["stopped"]
+
+
+@pytest.mark.parametrize("target", ["cpu", "python"])
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"torque": np.zeros(3)}, r"torque must have shape \(..., 8\), not \(3,\)"),
+        ({"phases": [rm.Phase(0.1, torque=np.zeros(3))]}, r"torque must have shape \(8,\), not"),
+        ({"torque": {"j9": 1.0}}, "no joint named 'j9'; known: base, j0, j1"),
+        ({"wrenches": {"hand": np.zeros(6)}}, "no body named 'hand'"),
+        ({"torque": {"j1": np.nan}}, r"torque of 'j1'\[0\] is nan"),
+        ({"torque": {"j1": 0.0}, "locked": "j1"}, "joint 'j1' is prescribed or locked"),
+        ({"locked": "j9"}, "no joint named 'j9'"),
+    ],
+)
+def test_what_no_run_can_do_is_refused_and_no_failure_of_runs(target, options, text):
+    """With `target="python"` it was a failure of all runs."""
+    with pytest.raises(RemoraError, match=text) as caught:
+        rm.simulate_batch(
+            ARM,
+            Q,
+            V,
+            **grouped(
+                True,
+                step=0.05,
+                target=target,
+                **({} if "phases" in options else {"duration": 0.1}) | options,
+            ),
+        )
+    assert not isinstance(caught.value, rm.errors.SimulationError)

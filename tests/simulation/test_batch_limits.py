@@ -93,3 +93,13 @@ def test_drives_saturate():
     assert batch.v[:, -1] == pytest.approx(V + 2.0 * 0.5 / mass, rel=1e-13)
     free = rm.simulate_batch(ROBOT, np.zeros((3, 1)), V, 2.0, **grouped(True, **options))
     assert free.v[:, -1] == pytest.approx(V + 2.0 * 3.0 / mass, rel=1e-13)
+
+
+@pytest.mark.parametrize("target", ["cpu", "python"])
+def test_a_start_beyond_a_limit_is_warned_of_once(target):
+    with pytest.warns(rm.errors.SimulationWarning) as seen:
+        rm.simulate_batch(
+            ROBOT, np.array([[0.0], [1.5]]), [0.1], 0.1, physics=rm.Physics(limits="record"),
+            integrator=rm.Integrator(step=0.1), target=target,
+        )  # fmt: skip
+    assert ["starts at" in str(x.message) for x in seen] == [True]

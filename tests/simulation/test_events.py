@@ -277,8 +277,26 @@ def test_a_run_that_begins_beyond_a_limit_says_so():
     with pytest.warns(rm.errors.SimulationWarning, match="starts at 0.7 m, beyond its upper limit"):
         run = rm.simulate(robot, [0.7], [0.1], 1.0)
     assert [(e.name, e.t) for e in run.events] == [("slide upper limit", 0.0)]
-    with pytest.raises(rm.errors.SimulationError, match="begins beyond the slide upper limit"):
-        rm.simulate(robot, [0.7], [0.1], 1.0, physics=rm.Physics(limits="stop"))
+
+
+@pytest.mark.parametrize("integrator", ["dop853", "rk4", "radau"])
+@pytest.mark.parametrize(("q", "v", "name"), [(0.7, -0.1, "upper"), (0.0, 1.5, "speed")])
+@pytest.mark.filterwarnings("ignore:.*joint .* starts at")
+def test_a_run_that_begins_beyond_a_limit_that_stops_it_ends_there(integrator, q, v, name):
+    """A single run and target="python" refused it, a compiled batch did not."""
+    robot, physics = slider(upper=0.5, velocity=1.0), rm.Physics(limits="stop")
+    steps = rm.Integrator(integrator, step=0.1)
+    run = rm.simulate(robot, [q], [v], 1.0, physics=physics, integrator=steps)
+    assert [(e.name, e.t) for e in run.events] == [(f"slide {name} limit", 0.0)]
+    assert run.message.startswith(f"stopped by 'slide {name} limit' at t = 0 s")
+    for target in ("cpu", "python"):
+        batch = rm.simulate_batch(
+            robot, [[q], [0.0]], [[v], [0.1]], 1.0, physics=physics, integrator=steps, target=target
+        )
+        assert batch.outcome.tolist() == ["stopped", "complete"]
+        assert batch.events.of(f"slide {name} limit").tolist()[0] == [0.0]
+        assert batch.end[0] == run.t[-1] < 1e-9
+        assert batch.final.q[0] == run.q[-1]
 
 
 # What a review found ------------------------------------------------------------------------------
@@ -395,8 +413,9 @@ def test_limits_of_a_mimic_joint_are_watched():
     back = rm.simulate(robot, [0.0], [-1.0], 2.0)
     assert [e.name for e in back.events] == ["follow upper limit"]
     assert back.events[0].t == pytest.approx(1.25, abs=1e-14)
-    with pytest.raises(rm.errors.SimulationError, match="begins beyond the follow lower limit"):
-        rm.simulate(robot, [1.0], [0.0], 1.0, physics=rm.Physics(limits="stop"))
+    with pytest.warns(rm.errors.SimulationWarning, match="'follow' starts at"):
+        there = rm.simulate(robot, [1.0], [0.0], 1.0, physics=rm.Physics(limits="stop"))
+    assert there.message.startswith("stopped by 'follow lower limit' at t = 0 s")
 
 
 @pytest.mark.parametrize("way", [1.0, -1.0])

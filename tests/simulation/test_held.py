@@ -5,6 +5,7 @@ import pytest
 
 import remora as rm
 from plain_settings import grouped
+from remora.simulation.inputs.loads import Sum
 from remora.simulation.inputs.moves import Move
 
 VT18 = rm.load("vt18_satellite")
@@ -386,3 +387,21 @@ def test_a_prescribed_base_must_be_a_unit_dual_quaternion():
 def test_wrong_motions_are_refused(make, text):
     with pytest.raises(rm.RemoraError, match=text):
         make()
+
+
+def test_numbers_for_a_joint_that_is_held_are_refused():
+    """They were ignored; a mapping was refused."""
+    whole = np.zeros(9)
+    whole[VT18.joints["J2"].v] = 0.1
+    steps = rm.Integrator(step=0.05)
+    told = "joint 'J2' is prescribed or locked, so its torque"
+    for torque in (whole, list(whole), Sum({"J1": 0.1}, whole)):
+        with pytest.raises(rm.errors.SimulationError, match=told):
+            rm.simulate(VT18, Q, V, 0.1, torque=torque, locked="J2")
+        with pytest.raises(rm.RemoraError, match=told):
+            rm.simulate_batch(VT18, [Q], V, 0.1, torque=torque, locked="J2", integrator=steps)
+    with pytest.raises(rm.RemoraError, match=told):
+        rm.simulate_batch(
+            VT18, [Q, Q], V, 0.1, torque=[0 * whole, whole], locked="J2", integrator=steps
+        )
+    rm.simulate(VT18, Q, V, 0.1, torque=whole, locked="J1")

@@ -18,7 +18,10 @@ def satellite():
 ROBOT = satellite()
 Q = rm.configuration(ROBOT, xyz=(RADIUS, 0, 0))
 V = np.array([0.0, 0.0, 0.001, 0.6 * SPEED, 0.8 * SPEED, 0.0])
-CAUSE = r"rounding exceeds atol=1e-12: at 603. m/s .* use atol=1e-05, or coordinates relative"
+CAUSE = (
+    r"rounding exceeds atol=1e-12: at 603. m/s .* use rm\.Integrator\(atol=1e-05\), "
+    "or coordinates relative"
+)
 
 
 def test_tolerances_below_rounding_are_refused():

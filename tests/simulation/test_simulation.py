@@ -12,6 +12,7 @@ import remora as rm
 from plain_settings import grouped
 from remora.errors import InvalidValue, ShapeError, UnknownName
 from remora.simulation.engine import phase_program
+from remora.simulation.inputs.loads import Sum
 from remora.simulation.inputs.moves import Move
 from sliders import slider
 
@@ -466,3 +467,39 @@ def test_a_run_that_fails_at_its_start_keeps_its_state():
 def test_an_unknown_argument_is_one_of_simulation():
     with pytest.raises(TypeError, match=r"Simulation\(\) .* 'tolerance'"):
         rm.Simulation(PLAIN, Q, V, 1.0, tolerance=1e-3)
+
+
+def test_a_torque_on_a_joint_that_is_held_now_is_refused():
+    """It was ignored, while `rm.simulate` refused it."""
+    parts = [rm.Phase(0.2, locked=["J1"]), rm.Phase(0.2, locked=["J2"], impulse=True)]
+    sim = rm.Simulation(ROBOT, Q, V, parts)
+    for t, own, other in ((0.0, "J1", "J2"), (0.13, "J1", "J2"), (0.2, "J2", "J1")):
+        sim.advance(t)
+        whole = np.zeros(ROBOT.nv)
+        whole[ROBOT.joints[own].v] = 0.1
+        for value in ({own: 0.0}, whole, whole.tolist()):
+            with pytest.raises(rm.RemoraError, match=f"contradiction: joint '{own}' is prescribed"):
+                sim.set_input("torque", value)
+        sim.set_input("torque", np.zeros(ROBOT.nv))
+        sim.set_input("torque", {other: 0.1})
+    run = sim.advance(0.4).recording()
+    assert np.any(run.v[-1])
+
+
+def test_loads_are_those_that_were_given():
+    """A run read the user's arrays again in later phases and when an input was set."""
+    steps, rest = rm.Integrator("rk4", step=0.1), ([0.0], [0.0])
+    part = rm.simulate(slider(), *rest, 1.0, torque=[1.0], integrator=steps).q[-1]
+    for given in ([1.0], np.ones(1), {"slide": np.ones(1)}, Sum(np.ones(1), None)):
+        changed = given.parts[0] if isinstance(given, Sum) else given
+        key = "slide" if isinstance(given, dict) else 0
+        halves = [rm.Phase(0.5, torque=given), rm.Phase(0.5, torque=given)]
+        sim = rm.Simulation(slider(), *rest, 1.0, torque=given, integrator=steps)
+        later = rm.Simulation(slider(), *rest, halves, integrator=steps)
+        batch = rm.simulate_batch(slider(), [[0.0]], [0.0], 1.0, torque=given, integrator=steps)
+        sim.advance(0.5)
+        changed[key] = 100.0
+        sim.set_input("wrenches", np.zeros((1, 6)))
+        assert sim.advance(1.0).q == pytest.approx(part, rel=1e-13)
+        assert later.advance(1.0).q == pytest.approx(part, rel=1e-13)
+        assert batch[0].q[-1] == pytest.approx(part, rel=1e-13)

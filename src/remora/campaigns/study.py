@@ -266,8 +266,6 @@ def _refuse_phases(scenario: Scenario, refuse: Any) -> None:
     """Record what the phases of a scenario have that batches do not."""
     for k, phase in enumerate(scenario.phases):
         called = f"its phase {phase.name!r}" if phase.name else f"its phase {k + 1}"
-        if phase.impulse:
-            refuse(("scenario",), f"{called} has impulse: true, which campaigns do not have yet")
         loads = BatchLoads(scenario.robot, ())
         try:
             for what in LOADS:

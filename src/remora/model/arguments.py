@@ -101,14 +101,22 @@ def choice(what: str, given: Any, known: Sequence[str]) -> str:
     return given
 
 
-def names(name: str, given: Any) -> tuple[str, ...]:
-    """Return one or several names."""
+def names(name: str, given: Any, of: str = "joints", example: str = "elbow") -> tuple[str, ...]:
+    """Return one or several names.
+
+    Args:
+        name: name of the argument.
+        given: its value.
+        of: what is named, for the error message.
+        example: a name, for the error message.
+    """
     if isinstance(given, str):
         return (given,)
     found: tuple[Any, ...] = tuple(given) if is_several(given) else (None,)
     if not all(isinstance(x, str) for x in found):
         raise RemoraError(
-            f"{name} must be names of joints, such as ['elbow'] or 'elbow', not {shown(given)}"
+            f"{name} must be names of {of}, such as [{example!r}] or {example!r}, not "
+            f"{shown(given)}"
         )
     return found
 

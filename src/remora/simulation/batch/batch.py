@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from remora.algebra.array_ops import ArrayLike
+from remora.algebra.array_ops import Array, ArrayLike
 from remora.codegen.gpu import cuda_kernel
 from remora.codegen.ir.arguments import DTYPES
+from remora.codegen.ir.philox import RUN_BITS
 from remora.components.run_signals import check_events
 from remora.components.system import System
 from remora.dynamics.constraints.loop_kinematics import active_constraints
@@ -20,7 +21,7 @@ from remora.dynamics.kernels.compiled import TARGETS
 from remora.dynamics.kernels.parameters import parameter
 from remora.dynamics.kernels.size_policy import LARGEST_STRAIGHT_LINE, fits_straight_line
 from remora.errors import InvalidValue, RemoraError, UnknownName
-from remora.model.arguments import by_name, number
+from remora.model.arguments import number
 from remora.model.robot import Robot
 from remora.model.takes_robot import check_robot
 from remora.simulation.batch.batch_faults import note_faults, note_lockstep_faults
@@ -46,8 +47,9 @@ from remora.simulation.engine.reduced_phase_dynamics import with_model
 from remora.simulation.engine.rounding import check_rounding
 from remora.simulation.engine.simulate import model_of, sample_times
 from remora.simulation.engine.stiffness import warn_of_unstable_steps
+from remora.simulation.inputs.arguments import stop_numbers
 from remora.simulation.inputs.events import Action, Event, joint_limits, listed_events
-from remora.simulation.inputs.loads import LoadLike, Sum, is_mapping
+from remora.simulation.inputs.loads import LoadLike
 from remora.simulation.inputs.move_starts import with_started_moves
 from remora.simulation.inputs.phases import (
     Phase,
@@ -56,7 +58,7 @@ from remora.simulation.inputs.phases import (
     phases_of,
     traced_motions,
 )
-from remora.simulation.inputs.robot_loads import LOADS, load_shape
+from remora.simulation.inputs.robot_loads import LOADS, load_of, load_shape, refuse_torque_of_held
 from remora.simulation.inputs.run_settings import (
     Integrator,
     Physics,
@@ -88,8 +90,6 @@ PYTHON = "python"
 FIRST_STEP = 1e-3
 #: Invalid robot parameters that an error message lists.
 MOST_FAULTS = 5
-#: Maximum number of steps of a run.
-MOST_STEPS = 1e12
 #: rtol and atol of batches with fixed steps whose robots have stops.
 STOP_TOLERANCE = {"float64": (1e-9, 1e-11), "float32": (2e-5, 1e-6)}
 #: Maximum number of steps of a run with stops.
@@ -178,6 +178,9 @@ def simulate_batch(
             raise UnknownName(name, value, known)
     if record.folder is not None:
         raise RemoraError("a batch is saved when it is complete: batch.save('folder')")
+    for name, used in (("note", record.note), ("progress", callable(record.progress))):
+        if used:
+            raise RemoraError(f"Record({name}={getattr(record, name)!r}) is for a single run")
     steps = steps.by("rk4")
     method = steps.method
     assert method is not None
@@ -194,7 +197,7 @@ def simulate_batch(
     if not math.isfinite(start):
         raise InvalidValue(f"start must be a finite number of seconds, not {start}")
     if not (fits_straight_line(robot) or in_turn) and (
-        target == "cuda" or dtype != "float64" or physics.stops
+        target == "cuda" or dtype != "float64" or stop_numbers(physics.stops)[0]
     ):
         raise RemoraError(
             f"{robot.name!r} has {len(robot.bodies)} bodies; batches of robots with more than "
@@ -216,9 +219,8 @@ def simulate_batch(
         if one_phase and is_per_run(getattr(parts[0], what), load_shape(robot, what))
     }
     own = batch_inputs(
-        system, q, v, per_run, by_name("inputs", runs.inputs),
-        by_name("parameters", runs.parameters), by_name("initial", runs.initial), runs.count,
-        None if target == "cuda" else dtype,
+        system, q, v, per_run, runs.inputs or {}, runs.parameters or {}, runs.initial or {},
+        runs.count, None if target == "cuda" else dtype,
     )  # fmt: skip
     _refuse_impossible(robot, own, record.failures)
     warn_of_starts_beyond_limits(robot, to_host(own.q))
@@ -231,13 +233,13 @@ def simulate_batch(
         times = np.append(times, end)
     known = _signals(system, record.signals)
     count = math.prod(own.batch)
+    index = np.arange(count).reshape(own.batch) if runs.index is None else runs.index
+    index = whole_numbers("index", index, RUN_BITS, own.batch).flatten()
     arguments = None
     if target != "cuda":
         arguments = RunArguments(
             _rows(np, own.q, own.batch, 1), _rows(np, own.v, own.batch, 1),
-            np.arange(count) if runs.index is None
-            else np.broadcast_to(np.asarray(runs.index), own.batch).ravel(),
-            parts, steps, replace(physics, limits=limits), start, runs.seed, times, watched,
+            index, parts, steps, replace(physics, limits=limits), start, runs.seed, times, watched,
             next((f"it has {what}" for what, used in (
                 ("inputs=", bool(runs.inputs)), ("initial=", bool(runs.initial)),
                 ("dtype float32", dtype != "float64")) if used), ""),
@@ -249,6 +251,10 @@ def simulate_batch(
     )
     if in_turn:
         assert arguments is not None
+        for part in parts:
+            refuse_torque_of_held(robot, (*part.prescribed, *part.locked), part.torque)
+            for what in (name for name in LOADS if name not in per_run):
+                load_of(robot, what, getattr(part, what))  # or an error
         watches = known_events(system, parts, watched, watching is not None)
         with batch_bar(count, record.progress) as advance, interruptible():
             made = runs_in_turn(system, own, settings, arguments, watches, advance)
@@ -268,10 +274,7 @@ def simulate_batch(
             for x, n in ((own.q, robot.nq), (own.v, robot.nv))
         )
         check_rounding(robot, one_q, one_v, steps.rtol, steps.atol, duration, steps.max_steps)
-    if duration / control.step > MOST_STEPS and not control.adaptive:
-        raise InvalidValue(
-            f"{duration:g} s in steps of {control.step:g} s are more than {MOST_STEPS:g}"
-        )
+    steps.check_steps(duration)
     plan: list[BatchPhase] = []
     for k, part in enumerate(parts):
         before = robots[k - 1] if k else robot
@@ -286,7 +289,7 @@ def simulate_batch(
     _refuse_unresolved(plan, start, end)
     settings = replace(settings, control=control)
     with interruptible():
-        made = _run(system, plan, equations.momentum, own, settings, runs, record)
+        made = _run(system, plan, equations.momentum, own, settings, runs.seed, index, record)
     return made if arguments is None else made.with_arguments(system, arguments)
 
 
@@ -298,7 +301,8 @@ def _refuse_constraints(robots: Sequence[Robot], dtype: str) -> None:
     robot, name = acting[0]
     if dtype != "float64":
         raise RemoraError(
-            f"constraint {name!r} acts: float32 is too coarse to keep it; use dtype='float64'"
+            f"constraint {name!r} acts: float32 is too coarse to keep it; use "
+            "rm.Target(dtype='float64')"
         )
     if not fits_straight_line(robot):
         raise RemoraError(
@@ -379,7 +383,7 @@ def _refuse_impossible(robot: Robot, own: BatchInputs, failures: str) -> None:
         raise InvalidValue(
             f"impossible numbers of {robot.name!r}: {shown}"
             + (f"; and {more} more" if more > 0 else "")
-            + " (Record(failures='keep') does the other runs)"
+            + " (rm.Record(failures='keep') does the other runs)"
         )
 
 
@@ -437,13 +441,7 @@ def batch_phase(
     from_phase = frozenset(n for n in whole_system.components if n not in system.components)
     whole_system = whole_system.with_separate_updates(from_phase)
     held = traced_motions(robot, phase)
-    for part in phase.torque.parts if isinstance(phase.torque, Sum) else (phase.torque,):
-        for name in part if is_mapping(part) else ():
-            if name in held:
-                raise RemoraError(
-                    f"contradiction: joint {name!r} is prescribed or locked, so its torque is "
-                    "computed and cannot be an input"
-                )
+    refuse_torque_of_held(robot, held, phase.torque)
     motions = [m.breaks for m in held.values() if m is not None]
     forces = Forces(loads.torque, loads.wrenches, own.inputs)
     latched = (*entry.parameters, *entry.latches.values())
@@ -469,17 +467,12 @@ def batch_phase(
 
 def _run(
     system: System, plan: Sequence[BatchPhase], momentum: Any, own: BatchInputs,
-    settings: BatchSettings, of_runs: Runs, record: Record,
+    settings: BatchSettings, seed: int, index: Array, record: Record,
 ) -> Batch:  # fmt: skip
     """Perform all phases and return the batch."""
-    seed = of_runs.seed
     count = math.prod(own.batch)
     on_gpu = settings.target == "cuda"
     xp: Any = cuda_kernel.cupy_with_device() if on_gpu else np
-    index = np.arange(count).reshape(own.batch) if of_runs.index is None else of_runs.index
-    whole_number = isinstance(seed, (int, np.integer)) and not isinstance(seed, bool)  # pyright: ignore[reportUnnecessaryIsInstance]
-    if not whole_number or not 0 <= seed < 2**64:
-        raise InvalidValue(f"seed must be a whole number from 0 to 2^64 - 1, not {seed!r}")
     data = {
         **{
             input_name(s.name): _rows(xp, own.data[s.name], own.batch, len(s.shape))
@@ -492,7 +485,7 @@ def _run(
             )  # those of latches follow
         },
         "seed": np.array([float(seed & 0xFFFFFFFF), float(seed >> 32)]),
-        "run": whole_numbers("run", index, 32, own.batch).reshape(count, 1),
+        "run": index.reshape(count, 1).astype(float),
     }
     if momentum is not None:
         data["momentum"] = xp.asarray(np.reshape(momentum, (count, 6)))

@@ -193,12 +193,12 @@ def _unknown(system: System, name: str) -> None:
 
 
 def whole_numbers(name: str, given: Any, bits: int, runs: Sequence[int]) -> Array:
-    """Return whole numbers from 0 to 2^bits - 1 of this batch shape as float64, or raise."""
+    """Return whole numbers from 0 to 2^bits - 1 of this batch shape, or raise."""
     array = np.asarray(given)
     if array.dtype.kind not in "iu" or np.any(array < 0) or np.any(array >= 2**bits):
         raise InvalidValue(f"{name} must be whole numbers from 0 to 2^{bits} - 1, not {given!r}")
     try:
-        return np.broadcast_to(array, tuple(runs)).astype(float)
+        return np.broadcast_to(array, tuple(runs))
     except ValueError:
         raise ShapeError(
             f"{name} must have the batch shape {tuple(runs)}, not {array.shape}"

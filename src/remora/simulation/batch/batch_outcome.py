@@ -134,7 +134,11 @@ def _raise_failed(batch: Batch, fine: Array, failed: int) -> None:
     time = float(batch.t[min(int(first[-1]), batch.t.size - 1)])
     if early:
         time = float(batch.end[place])
-    raise SimulationError(f"{head}: {told} (failures='keep' returns the other runs)", time, batch)
+    raise SimulationError(
+        f"{head}: {told} (rm.Record(failures='keep') returns the other runs)",
+        time,
+        batch,
+    )
 
 
 def _fault(batch: Batch, place: tuple[int, ...]) -> str:
@@ -199,7 +203,7 @@ def _collected(
     if more and most:  # who stores none does not miss them
         warnings.warn(
             f"{more} runs had more than {most} events in a phase; of the later ones only the "
-            "first of each name is known (events.first): raise max_events",
+            "first of each name is known (events.first): raise max_events of rm.Record",
             RuntimeWarning,
             stacklevel=stacklevel + 1,
         )

@@ -6,6 +6,7 @@ ask for numbers, events that are truth values. A run is bit for bit that of `rm.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -13,7 +14,7 @@ import numpy as np
 
 from remora.algebra.array_ops import Array
 from remora.components.system import System
-from remora.errors import SimulationError
+from remora.errors import SimulationError, SimulationWarning
 from remora.simulation.batch.batch_inputs import BatchInputs
 from remora.simulation.batch.batch_phases import BatchRuns, BatchSettings
 from remora.simulation.batch.result import FAILED, BatchSwitch
@@ -49,7 +50,9 @@ def runs_in_turn(
             continue
         try:
             place = tuple(int(i) for i in np.unravel_index(k, own.batch)) if own.batch else 0
-            run = run_alone(system, own.parameters, own.batch, arguments, place)
+            with warnings.catch_warnings():  # the batch has warned of its starts
+                warnings.filterwarnings("ignore", ".*joint .* starts at", SimulationWarning)
+                run = run_alone(system, own.parameters, own.batch, arguments, place)
         except SimulationError as error:
             if not isinstance(error.recording, Recording):
                 raise

@@ -13,7 +13,6 @@ import numpy as np
 from remora.algebra.array_ops import Array
 from remora.dynamics.kernels.kernel_memory import kernel
 from remora.dynamics.momentum import momentum
-from remora.errors import RemoraError
 from remora.model.robot import Robot
 
 #: Minimum duration of a run before a bar is shown, s.
@@ -122,8 +121,6 @@ class ProgressReporter:
                 seconds; or a function that receives a `Status`.
             now: current time of a resumed run, s.
         """
-        if progress is not None and not isinstance(progress, bool) and not callable(progress):
-            raise RemoraError("progress must be True, False, None or a function of a Status")
         wanted = progress is not False and (progress is not None or sys.stderr.isatty())
         self._wanted, self._show = wanted, progress if callable(progress) else None
         self._patience = PATIENCE if progress is None else 0.0

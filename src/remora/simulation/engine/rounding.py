@@ -53,7 +53,8 @@ class Rounding(NamedTuple):
         return (
             f"rounding exceeds atol={atol:g}: at {self.speed:.4g} m/s accelerations are rounded to "
             f"{self.rate:.1g} m/s² (rad/s²), which allows steps of about {self.step:.1g} s only; "
-            f"use atol={enough:.0e}, or coordinates relative to a point that moves along"
+            f"use rm.Integrator(atol={enough:.0e}), or coordinates relative to a point that moves "
+            "along"
         )
 
 

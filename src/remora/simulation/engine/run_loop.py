@@ -28,8 +28,8 @@ from remora.simulation.engine.progress import ProgressReporter
 from remora.simulation.engine.reduced_phase_dynamics import phase_dynamics
 from remora.simulation.engine.step_faults import StepFaults, StepperSettings
 from remora.simulation.inputs.events import Action, Event, EventMonitor
-from remora.simulation.inputs.loads import Sum, is_mapping
 from remora.simulation.inputs.phases import Phase, check_reach
+from remora.simulation.inputs.robot_loads import refuse_torque_of_held
 from remora.simulation.integrators.step_control import CLOSE
 from remora.simulation.phase.latched_numbers import latched_in_phase
 from remora.simulation.phase.run_state import RunState
@@ -280,6 +280,11 @@ class RunLoop:
         """The state at the end of the last step."""
         return self._state
 
+    def phase_from(self, t: float) -> Phase:
+        """Return the phase of the steps that follow a time, which a paused run has reached."""
+        over = self._state.t <= t and (self._drive.ended is not None or t >= self._stop)
+        return self._plan.phases[min(self._phase + over, len(self._plan.phases) - 1)]
+
     def at(self, t: float) -> tuple[Array, Array, Array]:
         """Return q, v and all signals at a time within the last step, or at its end.
 
@@ -444,7 +449,8 @@ class RunLoop:
     def _jumped(self, phase: Phase) -> bool:
         """Bring the state to what holds from now on, or raise; return whether a speed jumped."""
         state, system, recorder = self._state, self._system, self._recorder
-        _check_torque(phase)
+        held = (*phase.prescribed, *phase.locked)
+        refuse_torque_of_held(self._plan.model.robot, held, phase.torque)
         q, v = state.q.copy(), state.v.copy()
         system.motions.set(state.t, q, v)
         done = self._entry.enter(
@@ -490,15 +496,8 @@ class RunLoop:
             else:  # the event that ended the last phase coincides with a sample
                 controller.value = last.value
         if index == 0:
-            self._refuse_passed_limits(watch)
             self._next = 0 if self._plan.times is None else 1
         return index == 0 or jumped
-
-    def _refuse_passed_limits(self, watch: EventMonitor) -> None:
-        """Raise if limits violated at the start would end the run; the program records others."""
-        for name, action in watch.passed(self._state.q, self._state.v):
-            if action == "stop":
-                raise RemoraError(f"the run begins beyond the {name}")
 
     # Samples ------------------------------------------------------------------------------------
 
@@ -573,14 +572,3 @@ class RunLoop:
             self._rows.append(program.row()[None])
             self._last = self._state.t
             self.flush()
-
-
-def _check_torque(phase: Phase) -> None:
-    parts = phase.torque.parts if isinstance(phase.torque, Sum) else (phase.torque,)
-    for torque in filter(is_mapping, parts):
-        for name in (*phase.prescribed, *phase.locked):
-            if name in torque:
-                raise RemoraError(
-                    f"contradiction: joint {name!r} is prescribed or locked, so its torque is "
-                    "computed and cannot be an input"
-                )

@@ -218,6 +218,7 @@ def prepare_run(
     if steps.method is None and model == "full":  # the reduced model has explicit methods only
         method = _usual_integrator(robot, q, parts, end - start, physics.slip_speed)
     steps = steps.by(method)
+    steps.check_steps(end - start)
     method = steps.method
     assert method is not None
     if constrained:
@@ -232,7 +233,7 @@ def prepare_run(
         longest = min(steps.step, end - start)
         warn_of_unstable_steps(robot, q, longest, _always_held(robot, parts), stacklevel=3)
     limits = physics.limits or "record"
-    if limits == "record":  # `stop` refuses such a start
+    if limits != "ignore":
         warn_of_starts_beyond_limits(robot, q, 3)
     times = sample_times(record.sample, start, end)
     settings = {

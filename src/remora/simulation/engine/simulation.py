@@ -21,7 +21,7 @@ from remora.simulation.engine.run_loop import PausedRun, RunLoop
 from remora.simulation.engine.simulate import prepare_run, refuse_batch_settings
 from remora.simulation.inputs.loads import InputValue, Load, is_mapping
 from remora.simulation.inputs.phases import Phase
-from remora.simulation.inputs.robot_loads import LOADS, load_of
+from remora.simulation.inputs.robot_loads import LOADS, load_of, refuse_torque_of_held
 from remora.simulation.inputs.run_settings import record_of
 from remora.simulation.recording.recording import Recording
 
@@ -95,7 +95,7 @@ class Simulation:
         """
         record = record_of(settings.get("record"))
         refuse_batch_settings(record)
-        if record.folder is not None or record.progress is not None:
+        if record.folder is not None or record.progress not in (None, False):
             name = "progress" if record.folder is None else "folder"
             raise RemoraError(
                 f"rm.Simulation has no {name!r}: the run is in memory; save it with "
@@ -249,6 +249,7 @@ class Simulation:
 
         Raises:
             UnknownName: for an unknown name; the text lists the known ones.
+            RemoraError: for a torque on a joint that is prescribed or locked at `t`.
         """
         if name not in self.inputs:
             raise UnknownName("input", name, self.inputs)
@@ -260,6 +261,11 @@ class Simulation:
         else:
             numbers = Load(name, None, shape, None).numbers(value)
         loop, self._shown = self._loop, None
+        self._go(self._t)
+        if name == "torque" and not loop.ended:
+            phase = loop.phase_from(self._t)
+            held = (*phase.prescribed, *phase.locked)
+            refuse_torque_of_held(self._plan.model.robot, held, value)
         self._go(self._t, land=True)
         if loop.ended:  # by an event at t
             self._t = loop.state.t

@@ -166,7 +166,9 @@ class StepFaults:
         found = rounding_of(robot, state.q, state.v, own.rtol, own.atol)
         if found is not None and found.step < 10.0 * h:
             return found.described(own.atol)
-        advice = "check whether a controller is unstable; otherwise raise max_steps"
+        advice = (
+            "check whether a controller is unstable; otherwise raise max_steps of rm.Integrator"
+        )
         most = self._system.stiffest()
         if most is None:
             return advice

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from remora.errors import InvalidValue, RemoraError
-from remora.model.arguments import is_several, number, real_numbers, shown
+from remora.model.arguments import names, number, real_numbers, shown
 
 
 def seconds(name: str, given: Any) -> float:
@@ -39,13 +39,7 @@ def times(name: str, given: Any) -> tuple[float, ...]:
 
 def constraint_names(name: str, given: Any) -> tuple[str, ...]:
     """Return one or several names of constraints, each of them once."""
-    if isinstance(given, str):
-        return (given,)
-    found: tuple[Any, ...] = tuple(given) if is_several(given) else (None,)
-    if not all(isinstance(x, str) for x in found):
-        raise RemoraError(
-            f"{name} must be names of constraints, such as ['grasp'] or 'grasp', not {shown(given)}"
-        )
+    found = names(name, given, "constraints", "grasp")
     twice = [x for k, x in enumerate(found) if x in found[:k]]
     if twice:
         raise RemoraError(f"{name} names constraint {twice[0]!r} twice")

@@ -178,9 +178,6 @@ class _Limits(NamedTuple):
         return cls(place.astype(int), speed.astype(int), *numbers)
 
 
-_NO_LIMITS = _Limits.of(())
-
-
 @functools.lru_cache(maxsize=64)
 def _limits_of(robot: Robot, changes: int) -> tuple[_Limits, _Limits, tuple[str, ...]]:
     """Return the limits of the range, those of the speed, and the names of all conditions.
@@ -328,13 +325,9 @@ class EventMonitor:
             ),
             *(MonitoredCondition(e.name, e.action, e.direction, -1, e.at_start) for e in events),
         ]
-        self._ranges = self._fastest = _NO_LIMITS
         if limits is not None:
-            self._watch_limits(robot, limits)
-
-    def _watch_limits(self, robot: Robot, action: Action) -> None:
-        self._ranges, self._fastest, names = _limits_of(robot, Table.changes)
-        self.items += [MonitoredCondition(name, action, -1) for name in names]
+            names = _limits_of(robot, Table.changes)[2]
+            self.items += [MonitoredCondition(name, limits, -1) for name in names]
 
     def __len__(self) -> int:
         """Return the number of conditions."""
@@ -362,15 +355,6 @@ class EventMonitor:
         truths = np.array([isinstance(value, bool) for value in asked], dtype=bool)
         numbers = [(1.0 if x else -1.0) if isinstance(x, bool) else x for x in asked]
         return np.array(numbers, dtype=float), truths
-
-    def limit_values(self, q: Array, v: Array) -> Array:
-        """Return the distances to all limits: of the range, and of the speed in both directions."""
-        return JointLimits(self._ranges, self._fastest, (), "record").values(q, v)
-
-    def passed(self, q: Array, v: Array) -> list[tuple[str, Action]]:
-        """Return the limits that a state violates, and their action."""
-        limits = zip(self.items[self.events :], self.limit_values(q, v).tolist(), strict=True)
-        return [(w.name, w.action) for w, room in limits if room < 0.0]
 
 
 def _asked(event: Event, t: float, q: Array, v: Array) -> Any:

@@ -6,6 +6,7 @@ smooth: at the breaks of its profiles, and at the samples of a controller.
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import functools
 import inspect
@@ -286,6 +287,15 @@ def _check_component(what: str, given: Component) -> None:
         raise RemoraError(f"{what} cannot be the component {kind}: {where}")
     if given.offset or given.delay:
         raise RemoraError(f"{what}: the offset and the delay of {kind} need a system: {where}")
+
+
+def kept(given: Any) -> Any:
+    """Return a load that does not change with the arrays, lists and dictionaries of the user."""
+    if isinstance(given, Sum):
+        return Sum(*map(kept, given.parts))
+    if is_mapping(given):
+        return {name: kept(part) for name, part in given.items()}
+    return copy.deepcopy(given) if isinstance(given, (list, np.ndarray)) else given
 
 
 def is_mapping(x: object) -> TypeGuard[Mapping[str, Any]]:

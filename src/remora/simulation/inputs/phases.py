@@ -16,7 +16,7 @@ from remora.model.joints import kind
 from remora.model.robot import Joint, Robot
 from remora.simulation.inputs.arguments import constraint_names, seconds
 from remora.simulation.inputs.events import Event, limit_names, listed_events
-from remora.simulation.inputs.loads import LoadLike, described
+from remora.simulation.inputs.loads import LoadLike, described, kept
 from remora.simulation.inputs.moves import Move
 from remora.simulation.inputs.profiles import Motion
 from remora.simulation.inputs.reach_move import ReachMove
@@ -84,6 +84,9 @@ class Phase:
         """Check everything that does not depend on a robot."""
         found = {
             "duration": seconds("the duration of a phase", self.duration),
+            "torque": kept(self.torque),
+            "base_wrench": kept(self.base_wrench),
+            "wrenches": kept(self.wrenches),
             "prescribed": by_name("prescribed", self.prescribed),
             "locked": names("locked", self.locked),
             "events": listed_events("events", self.events),

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Collection
 from typing import Any
 
+import numpy as np
+
 from remora.errors import RemoraError
+from remora.model.arguments import real_numbers
 from remora.model.robot import Robot
-from remora.simulation.inputs.loads import Load
+from remora.simulation.inputs.loads import Load, Sum, is_mapping
 
 #: Names of the loads.
 LOADS = ("torque", "base_wrench", "wrenches")
@@ -31,6 +35,26 @@ def load_of(robot: Robot, what: str, given: Any) -> Load:
         "wrenches": functools.partial(_body, robot),
     }
     return Load(what, given, load_shape(robot, what), parts.get(what))
+
+
+def refuse_torque_of_held(robot: Robot, held: Collection[str], torque: Any) -> None:
+    """Raise if a torque acts on a joint whose motion is given, as far as it is known beforehand.
+
+    Args:
+        robot: the robot.
+        held: names of the prescribed and locked joints.
+        torque: in any accepted form; functions are not asked.
+    """
+    for part in torque.parts if isinstance(torque, Sum) else (torque,):
+        numbers = real_numbers(part) if isinstance(part, (list, tuple, np.ndarray)) else None
+        for name in held:
+            place = robot.joints[name].v
+            own = () if numbers is None else np.atleast_1d(numbers)[..., place]
+            if np.any(own) or (is_mapping(part) and name in part):
+                raise RemoraError(
+                    f"contradiction: joint {name!r} is prescribed or locked, so its torque is "
+                    "computed and cannot be an input"
+                )
 
 
 def _joint(robot: Robot, name: str) -> tuple[Any, tuple[int, ...]]:

@@ -10,13 +10,16 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from remora.algebra.array_ops import ArrayLike
+from remora.codegen.ir.philox import RUN_BITS, SEED_BITS
 from remora.errors import InvalidValue, RemoraError, UnknownName
-from remora.model.arguments import flag, number, shown, whole, word
+from remora.model.arguments import by_name, flag, names, natural, number, shown, whole, word
 from remora.simulation.inputs.arguments import path, stop_numbers, times
 from remora.simulation.integrators.table import INTEGRATORS, Method
 
 #: Tightest useful tolerance.
 SMALLEST = 1e-15
+#: Maximum number of steps of a run.
+MOST_STEPS = 1e12
 LIMITS = ("record", "stop", "ignore")
 MODELS = ("full", "reduced")
 
@@ -103,6 +106,13 @@ class Integrator:
             )
         return made
 
+    def check_steps(self, duration: float) -> None:
+        """Raise if fixed steps would be too many for a duration, s."""
+        if self.row.error_order == 0 and self.step and duration / self.step > MOST_STEPS:
+            raise InvalidValue(
+                f"{duration:g} s in steps of {self.step:g} s are more than {MOST_STEPS:g}"
+            )
+
     @property
     def row(self) -> Method:
         """The row of the method in the table of integrators."""
@@ -144,9 +154,9 @@ class Physics:
             raise UnknownName("treatment of limits", self.limits, LIMITS)
         if not isinstance(self.model, str) or self.model not in MODELS:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UnknownName("model", self.model, MODELS)
-        stop_numbers(self.stops)
         _set(
             self,
+            stops=None if self.stops is None else stop_numbers(self.stops),
             saturate=flag("saturate", self.saturate),
             slip_speed=number("slip_speed", self.slip_speed, "1e-3"),
         )
@@ -208,9 +218,19 @@ class Record:
             self,
             folder=path("folder", self.folder),
             resume=flag("resume", self.resume),
+            assume_unchanged=flag("assume_unchanged", self.assume_unchanged),
             note=word("note", self.note),
             max_events=whole("max_events", self.max_events),
         )
+        if self.signals is not None:
+            _set(self, signals=names("signals", self.signals, "signals", "gyro.rate"))
+        if not (
+            self.progress is None or isinstance(self.progress, bool) or callable(self.progress)
+        ):
+            raise InvalidValue(
+                "progress must be True, False, None or a function of a Status, not "
+                f"{shown(self.progress)}"
+            )
         if self.resume and self.folder is None:
             raise RemoraError("to resume a run, name the directory it is in: folder='...'")
         if self.assume_unchanged and not self.resume:
@@ -252,6 +272,17 @@ class Runs:
     initial: Mapping[str, ArrayLike] | None = None
     seed: int = 0
     index: ArrayLike | None = None
+
+    def __post_init__(self) -> None:
+        """Check what does not depend on the robot."""
+        _set(
+            self,
+            count=None if self.count is None else natural("count", self.count, RUN_BITS),
+            parameters=by_name("parameters", self.parameters),
+            inputs=by_name("inputs", self.inputs),
+            initial=by_name("initial", self.initial),
+            seed=natural("seed", self.seed, SEED_BITS),
+        )
 
 
 @dataclass(frozen=True)

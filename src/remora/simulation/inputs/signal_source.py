@@ -26,7 +26,7 @@ class SignalSource(Component):
     """A signal that is a function of time alone: gain · f(t).
 
     `shape` is that of the signal; None: that of f. At a jump the later value holds. Steps end where
-    a `Profile` or `Pulse` is not smooth; for other functions, pass `breaks` to `rm.simulate`.
+    a `Profile` or `Pulse` is not smooth; for other functions, pass `breaks` to `rm.Integrator`.
 
     Output: `value`, in `unit`.
     """

@@ -226,7 +226,9 @@ class _Folder:
             if not again and occupied(path):
                 advice = "name a new folder, or remove it first"
                 if (path / "zarr.json").is_file():
-                    advice += "; to resume a run: resume=True, on the command line --resume"
+                    advice += (
+                        "; to resume a run: resume=True of rm.Record, on the command line --resume"
+                    )
                 raise RemoraError(f"{path}: is not empty; {advice}")
             self._unlock = _locked(self, path)
             try:

@@ -84,7 +84,7 @@ def stopped_run(
         raise RemoraError(
             f"{folder}: cannot be resumed to the last bit: {', '.join(mark.changed[:NAMED])} "
             "changed during the run, and the internal state of a controller is not saved; to "
-            "resume with its present state, pass assume_unchanged=True"
+            "resume with its present state, pass rm.Record(..., assume_unchanged=True)"
         )
     if mark.samples > len(run) or mark.events > len(run.events):
         raise RemoraError(
@@ -99,7 +99,7 @@ def _refuse_unknown(folder: Path, there: Any, acting: Acting) -> None:
         raise RemoraError(
             f"{folder}: the run there has no record of its loads (it was saved by "
             "Recording.save, or by an older Remora), so it cannot be compared; if you know that "
-            "it is the same, pass assume_unchanged=True"
+            "it is the same, pass rm.Record(..., assume_unchanged=True)"
         )
     unknown = [text for own in acting.values() for text in own.opaque]
     if unknown:
@@ -107,7 +107,7 @@ def _refuse_unknown(folder: Path, there: Any, acting: Acting) -> None:
         raise RemoraError(
             f"{folder}: whether the run there is the same is not known: "
             f"{'; '.join(unknown[:NAMED])}{more}; if you know that it is unchanged, pass "
-            "assume_unchanged=True"
+            "rm.Record(..., assume_unchanged=True)"
         )
 
 
