@@ -34,7 +34,8 @@ from remora.model.state import neutral
 from remora.viewer.figures.figures import library
 from remora.viewer.figures.map_figures import bar_figure, map_figure
 from remora.viewer.figures.workspace_figures import LABELS
-from remora.viewer.report.analysis_page import AnalysisPage, write_page
+from remora.viewer.report.analysis_page import AnalysisPage, analysis_page
+from remora.viewer.report.html_page import write_page
 
 #: Positions per joint of a map.
 POINTS = 200
@@ -75,7 +76,8 @@ def write_analysis(robot: Robot, what: str, frame: str | None, options: dict[str
         files.append(f"{what}_{k + 1}.png")
         with replacing(out / files[-1]) as part:
             figure.savefig(part, dpi=150, facecolor="white")
-    return write_page(replace(page, files=files), out / f"{what}.html")
+    page = replace(page, files=files)
+    return write_page(out / f"{what}.html", lambda: analysis_page(page))
 
 
 def _workspace(robot: Robot, target: str, options: dict[str, Any]) -> Result:
