@@ -281,6 +281,7 @@ if TYPE_CHECKING:  # carried out one by one, when a name is first used
     from remora.simulation.storage.reading import open_run
     from remora.viewer.figures.figures import plot
     from remora.viewer.film.render import render
+    from remora.viewer.report.analyses import analyze
     from remora.viewer.report.animation_html import save_html
     from remora.viewer.report.report import report
     from remora.viewer.view import view
@@ -437,6 +438,7 @@ __all__ = [
     "accelerations",
     "add_constraint",
     "algebra",
+    "analyze",
     "base_response",
     "base_response_rate",
     "base_velocity",
