@@ -6,14 +6,15 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from peer_libraries import print_results
 from rich.console import Console
 
 import remora as rm
 from in_process import remora
 from remora.algebra import pose
 from remora.cli import capture_demo
-from remora.cli.bench import Case, Result, print_results
 from remora.cli.demo import _new_folder
+from remora.cli.kernel_timing import Case, Result
 from remora.cli.run import _report
 from remora.simulation.recording.conservation import Conservation, Drift
 

@@ -6,11 +6,11 @@ import time
 
 import numpy as np
 import pytest
+from peer_libraries import chain
 
 import remora as rm
 from numeric import assert_close
 from peers import pinocchio_model
-from remora.cli.bench import chain
 from remora.codegen.ir.graph import Signature
 from remora.codegen.kernel import SMALLEST_CHUNK
 from remora.codegen.llvm import host as cpu
