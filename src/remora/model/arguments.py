@@ -10,8 +10,8 @@ import numpy as np
 from remora.algebra.array_ops import Array
 from remora.errors import InvalidValue, RemoraError, UnknownName
 
-#: Numbers of settings are within these bounds, so that products of a few stay finite and above 0.
-SMALLEST, LARGEST = 1e-50, 1e50
+#: Numbers are within these bounds, so that products of a few (m d², say) stay finite and above 0.
+SMALLEST_NUMBER, LARGEST_NUMBER = 1e-50, 1e50
 
 
 def number(name: str, given: Any, example: str) -> float:
@@ -28,7 +28,7 @@ def number(name: str, given: Any, example: str) -> float:
     return float(array)
 
 
-def positive(name: str, given: Any, least: float = SMALLEST) -> float:
+def positive(name: str, given: Any, least: float = SMALLEST_NUMBER) -> float:
     """Return one positive number whose square is neither zero nor infinite.
 
     Args:
@@ -39,8 +39,8 @@ def positive(name: str, given: Any, least: float = SMALLEST) -> float:
     x = number(name, given, "0.01")
     if not x > 0.0:
         raise InvalidValue(f"{name} must be positive, not {x}")
-    if not least <= x <= LARGEST:
-        raise InvalidValue(f"{name} must be from {least:g} to {LARGEST:g}, not {x}")
+    if not least <= x <= LARGEST_NUMBER:
+        raise InvalidValue(f"{name} must be from {least:g} to {LARGEST_NUMBER:g}, not {x}")
     return x
 
 
@@ -49,8 +49,8 @@ def not_negative(name: str, given: Any) -> float:
     x = number(name, given, "1.0")
     if not x >= 0.0:
         raise InvalidValue(f"{name} must not be negative, not {x}")
-    if x > LARGEST:
-        raise InvalidValue(f"{name} must be at most {LARGEST:g}, not {x}")
+    if x > LARGEST_NUMBER:
+        raise InvalidValue(f"{name} must be at most {LARGEST_NUMBER:g}, not {x}")
     return x
 
 

@@ -14,9 +14,9 @@ import numpy as np
 from remora.algebra import dual_quaternion
 from remora.algebra.array_ops import Array
 from remora.dynamics.kernels.parameters import parameter
+from remora.model.arguments import LARGEST_NUMBER
 from remora.model.building.validate import (
     INERTIA_TOLERANCE,
-    LARGEST,
     UNIT_ROUNDING,
     UNIT_TOLERANCE,
 )
@@ -63,7 +63,10 @@ def parameter_faults(robot: Robot, name: str, values: Array) -> list[ParameterFa
     found = [
         ParameterFault(np.any(~np.isfinite(values), axis=whole), name, "must be finite", values),
         ParameterFault(
-            np.any(np.abs(values) > LARGEST, axis=whole), name, f"exceeds {LARGEST:g}", values
+            np.any(np.abs(values) > LARGEST_NUMBER, axis=whole),
+            name,
+            f"exceeds {LARGEST_NUMBER:g}",
+            values,
         ),
     ]
     known = np.where(np.isfinite(values), values, 0.0)
