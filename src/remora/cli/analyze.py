@@ -8,19 +8,10 @@ from typing import Annotated, Any, TypeAlias
 import typer
 
 import remora as rm
-from remora.cli.completion import complete_robot
 from remora.cli.console import Command, Group
-from remora.cli.robot_options import Inertia, MeshRoot
+from remora.cli.robot_options import Inertia, MeshRoot, RobotFile
 from remora.errors import InvalidValue, UnknownName
 
-_Robot: TypeAlias = Annotated[
-    str,
-    typer.Argument(
-        metavar="ROBOT",
-        help="A robot file or the name of a bundled robot.",
-        autocompletion=complete_robot,
-    ),
-]
 _Out: TypeAlias = Annotated[
     Path,
     typer.Option(
@@ -86,7 +77,7 @@ def _described() -> None:
 
 @analyze.command(cls=Command)
 def workspace(
-    robot: _Robot,
+    robot: RobotFile,
     out: _Out,
     frame: _Frame = None,
     plane: _Plane = None,
@@ -104,7 +95,7 @@ def workspace(
 
 @analyze.command(cls=Command)
 def manipulability(
-    robot: _Robot,
+    robot: RobotFile,
     out: _Out,
     frame: _Frame = None,
     base: _Base = "floating",
@@ -121,7 +112,7 @@ def manipulability(
 
 @analyze.command(cls=Command)
 def coupling(
-    robot: _Robot,
+    robot: RobotFile,
     out: _Out,
     frame: _Frame = None,
     over: _Over = None,
@@ -135,7 +126,7 @@ def coupling(
 
 @analyze.command(cls=Command)
 def wheels(
-    robot: _Robot,
+    robot: RobotFile,
     out: _Out,
     frame: _Frame = None,
     run: _Run = None,
@@ -155,7 +146,7 @@ def wheels(
 
 @analyze.command(cls=Command)
 def conditioning(
-    robot: _Robot,
+    robot: RobotFile,
     out: _Out,
     frame: _Frame = None,
     base: _Base = "floating",
@@ -170,7 +161,7 @@ def conditioning(
 
 @analyze.command(cls=Command)
 def sensitivity(
-    robot: _Robot,
+    robot: RobotFile,
     out: _Out,
     frame: _Frame = None,
     base: _Base = "floating",
@@ -195,7 +186,7 @@ def sensitivity(
 
 @analyze.command(cls=Command)
 def payload(
-    robot: _Robot,
+    robot: RobotFile,
     out: _Out,
     run: Annotated[Path, typer.Option(metavar="DIR", help="Folder of a recorded run.")],
     frame: _Frame = None,

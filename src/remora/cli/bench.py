@@ -8,20 +8,12 @@ from typing import Annotated
 import typer
 
 import remora as rm
-from remora.cli.completion import complete_robot
-from remora.cli.robot_options import Inertia, MeshRoot
+from remora.cli.robot_options import Inertia, MeshRoot, RobotFile
 from remora.errors import InvalidValue
 
 
 def bench(
-    robot: Annotated[
-        str,
-        typer.Argument(
-            metavar="ROBOT",
-            help="A robot file (.urdf, .xacro, .xml, .sdf, .yaml) or the name of a bundled robot.",
-            autocompletion=complete_robot,
-        ),
-    ] = "servicer",
+    robot: RobotFile = "servicer",
     batch: Annotated[
         int | None,
         typer.Option(
