@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeGuard, cast
 
@@ -54,6 +55,24 @@ def not_negative(name: str, given: Any) -> float:
     return x
 
 
+def seconds(name: str, given: Any) -> float:
+    """Return a duration: finite and nonnegative."""
+    x = number(name, given, "10.0, in s")
+    if not (math.isfinite(x) and x >= 0.0):
+        raise InvalidValue(f"{name} must be a number of seconds, finite and not negative, not {x}")
+    return x
+
+
+def times(name: str, given: Any) -> tuple[float, ...]:
+    """Return one or several finite times."""
+    if isinstance(given, tuple) and not given:  # pyright: ignore[reportUnknownArgumentType]
+        return ()
+    array = real_numbers(given)
+    if array is None or array.ndim > 1 or not np.all(np.isfinite(array)):
+        raise InvalidValue(f"{name} must be finite times in s, such as [1.0, 2.5], not {given!r}")
+    return tuple(float(t) for t in np.atleast_1d(array))
+
+
 def whole(name: str, given: Any) -> int:
     """Return an integer."""
     array = real_numbers(given)
@@ -101,14 +120,15 @@ def choice(what: str, given: Any, known: Sequence[str]) -> str:
     return given
 
 
-def names(name: str, given: Any) -> tuple[str, ...]:
+def names(name: str, given: Any, what: str = "joints", example: str = "elbow") -> tuple[str, ...]:
     """Return one or several names."""
     if isinstance(given, str):
         return (given,)
     found: tuple[Any, ...] = tuple(given) if is_several(given) else (None,)
     if not all(isinstance(x, str) for x in found):
         raise RemoraError(
-            f"{name} must be names of joints, such as ['elbow'] or 'elbow', not {shown(given)}"
+            f"{name} must be names of {what}, such as [{example!r}] or {example!r}, "
+            f"not {shown(given)}"
         )
     return found
 

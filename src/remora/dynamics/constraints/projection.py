@@ -121,7 +121,7 @@ def constraint_impulse(robot: Robot, q: ArrayLike, v: ArrayLike) -> ConstraintIm
     change, lam, _, twice = held_impulse(robot, q, v)
     return ConstraintImpulse(
         with_batch(v + change, batch, 1), with_batch(lam, batch, 1),
-        with_batch(0.5 * twice, batch, 0),
+        with_batch(asarray(0.5 * twice), batch, 0),
     )  # fmt: skip
 
 

@@ -14,7 +14,13 @@ from remora.algebra import dual_quaternion, pose
 from remora.algebra.array_ops import Array, ArrayLike, asarray, is_symbolic, refuse_other_arrays
 from remora.errors import Fault, ShapeError
 from remora.model.arguments import LARGEST_NUMBER
-from remora.model.numbers import UNIT_ROUNDING, UNIT_TOLERANCE, frozen, shown_value
+from remora.model.numbers import (
+    UNIT_ROUNDING,
+    UNIT_TOLERANCE,
+    frozen,
+    pose_error,
+    shown_value,
+)
 from remora.model.robot import Geometry
 
 #: Tolerance of symmetry, relative to the largest moment: rounding in a file.
@@ -122,8 +128,7 @@ class Checker:
         x = self.numbers(place, "placement", value, 8)
         if is_symbolic(x):
             return x
-        length, mixed = float(np.linalg.norm(x[:4])), float(x[:4] @ x[4:])
-        error = max(abs(length - 1.0), abs(mixed) / (1.0 + float(np.linalg.norm(x[4:]))))
+        error = float(pose_error(x))
         if not error <= UNIT_TOLERANCE:
             self.fault(place, f"placement is not a unit dual quaternion: {shown_value(x)}")
             return frozen(dual_quaternion.identity())
