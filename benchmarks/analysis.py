@@ -38,7 +38,7 @@ grid = {"shoulder_pitch": np.linspace(-2, 2, 1000), "elbow_pitch": np.linspace(-
 for measure in ("volume", "smallest"):
     timed(
         f"map 1000 x 1000, floating, {measure}, one core",
-        lambda measure=measure: rm.manipulability_map(
+        lambda measure=measure: rm.analysis.manipulability_map(
             robot, "tool", grid, measure, "floating", q=q
         ),
     )

@@ -87,7 +87,7 @@ def cost_of_a_change():
         names = [f"m{k}" for k in range(count)]
         docks = [(names[k], names[(k - 1) // 2], f"p{(k - 1) % 2}") for k in range(1, count)]
         robot = rm.ModularRobot({**dict.fromkeys(names, one), "new": one}, docks)
-        dock = rm.Connection("new", names[-1], "p0")
+        dock = rm.papers.sa24.Connection("new", names[-1], "p0")
         v = np.random.default_rng(0).normal(size=robot.nv) * 0.1
         network = robot.network(robot.neutral(), v, [dock])
         i, seat, x = network.index["new"], robot.seat_in(network, dock), robot.placement(dock)
@@ -111,14 +111,14 @@ def cost_of_a_change():
 
 
 def answer(t, twist):
-    still = rm.PointReading(np.zeros(6), np.zeros(6), POSE.from_xyz_rpy((0, 0, 0)))
-    return rm.SensorReading(0.01 * twist, {"link3_dh": still}, time=t)
+    still = rm.papers.sa24.PointReading(np.zeros(6), np.zeros(6), POSE.from_xyz_rpy((0, 0, 0)))
+    return rm.papers.sa24.SensorReading(0.01 * twist, {"link3_dh": still}, time=t)
 
 
 def cost_of_a_tick():
     print("µs per tick of rm.simulate_assembly at 100 Hz, one step of RK4; s of the first run")
     branched, one = rm.load_assembly("sa24_branched"), unit()
-    box = rm.BlackBox(lambda t, twist: rm.SensorReading(0.01 * twist))
+    box = rm.BlackBox(lambda t, twist: rm.papers.sa24.SensorReading(0.01 * twist))
     runs = {
         "SA24, no box": branched,
         "SA24, one box": branched.swap("8", box),

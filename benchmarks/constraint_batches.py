@@ -46,7 +46,7 @@ def pair() -> tuple[rm.Robot, np.ndarray, list[rm.Phase]]:
     target.joint("base", "free", None, "bus").frame("fixture", "bus", xyz=(-0.6, 0, 0))
     both = rm.combine({"chaser": chaser.build(), "target": target.build()})
     ends = "chaser/grapple", "target/fixture"
-    both = rm.add_constraint(both, "grasp", "fixed", *ends, active=False)
+    both = rm.loops.add_constraint(both, "grasp", "fixed", *ends, active=False)
     reach = rm.capture_events(both, *ends, distance=0.05, angle=0.5, speed=0.2)
     q = rm.neutral(both)
     q[8:] = rm.algebra.pose.from_translation(np.array([2.1, 0, 0]))

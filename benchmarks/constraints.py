@@ -48,7 +48,7 @@ def two_arms(oblique: bool) -> tuple[rm.Robot, np.ndarray]:
     x = rm.poses(tree, q)
     hand = dq.mul(x[7], pose.from_translation(np.array([0.0, 0.0, 0.2])))
     there = dq.mul(dq.conjugate(x[14]), hand)
-    closed = rm.add_constraint(
+    closed = rm.loops.add_constraint(
         tree, "grip", "fixed", "left6", "right6", parent_xyz=(0, 0, 0.2), child_placement=there
     )  # fmt: skip
     return closed, q
@@ -180,7 +180,7 @@ def measured(name: str, robot: rm.Robot, q: np.ndarray) -> dict[str, Any]:
     rng = np.random.default_rng(0)
     tree = robot.replace(constraints=())
     v, tau = rng.normal(size=(2, BATCH, robot.nv))
-    v = rm.project_velocity(robot, q, v)
+    v = rm.loops.project_velocity(robot, q, v)
     many = np.broadcast_to(q, (BATCH, robot.nq)).copy(), v, tau
     one = tuple(np.ascontiguousarray(a[0]) for a in many)
     kernels = {"tree": rm.compile(rm.forward_dynamics, tree),
@@ -199,7 +199,7 @@ def measured(name: str, robot: rm.Robot, q: np.ndarray) -> dict[str, Any]:
     return {
         "robot": name,
         "freedoms": robot.nv,
-        "equations": rm.constraint_residual(robot, q).size,
+        "equations": rm.loops.constraint_residual(robot, q).size,
         "batch us": {k: 1e6 * s / BATCH for k, s in batch.items()},
         "call us": {k: 1e6 * s for k, s in single.items()},
     }

@@ -169,7 +169,7 @@ class MuJoCo:
 
     @staticmethod
     def layout(robot: Robot, model: Any) -> Any:
-        return rm.mujoco_layout(robot, model)
+        return rm.layouts.mujoco(robot, model)
 
     @staticmethod
     def terms(model: Any, q: Any, v: Any) -> tuple[Any, Any]:
@@ -206,7 +206,7 @@ class Pinocchio:
 
     @staticmethod
     def layout(robot: Robot, model: Any) -> Any:
-        return rm.pinocchio_layout(robot, model)
+        return rm.layouts.pinocchio(robot, model)
 
     @staticmethod
     def terms(model: Any, q: Any, v: Any) -> tuple[Any, Any]:

@@ -62,7 +62,10 @@ def remora_cases(robot: rm.Robot, function: str, states: States) -> Iterator[Cas
     kernel = kernel_timing.kernel_of(robot, function)
     alone = tuple(np.ascontiguousarray(a[0]) for a in (states.q, states.v, states.x))
     n = len(states.q)
-    error = deviation(kernel(*alone), getattr(rm, function)(robot, *alone))
+    error = deviation(
+        kernel(*alone),
+        getattr(rm if hasattr(rm, function) else rm.dynamics, function)(robot, *alone),
+    )
     yield Case(function, "Remora", "kernel(...)", 1, 1, "float64", kernel, alone, error)
     out = tuple(np.empty((n, *s.shape)) for s in kernel.outputs)
 
@@ -81,7 +84,9 @@ def pinocchio_cases(
     run = getattr(peer.pin, name)
     there = converted(peer.layout, underived, states)
     alone = (peer.model, peer.data, *(np.ascontiguousarray(a[0]) for a in there))
-    wanted = getattr(rm, function)(robot, states.q[0], states.v[0], states.x[0])
+    wanted = getattr(rm if hasattr(rm, function) else rm.dynamics, function)(
+        robot, states.q[0], states.v[0], states.x[0]
+    )
     error = deviation(in_our_layout(peer, function, states.q[0], run(*alone)), wanted)
     call = f"pin.{name}"
     yield Case(function, "Pinocchio", call, 1, 1, "float64", run, alone, error)
@@ -123,7 +128,10 @@ def deviation(actual: Any, wanted: Any) -> float:
 def operations(robot: rm.Robot, function: str) -> dict[str, int]:
     """Return the operation counts of Remora's derivatives and of CasADi's differentiation."""
     underived, last, _ = TIMED[function]
-    derivatives, equations = getattr(rm, function), getattr(rm, underived)
+    derivatives, equations = (
+        getattr(rm if hasattr(rm, function) else rm.dynamics, function),
+        getattr(rm if hasattr(rm, underived) else rm.dynamics, underived),
+    )
     inputs = [
         Signature("q", (robot.nq,)),
         Signature("v", (robot.nv,)),

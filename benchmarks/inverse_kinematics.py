@@ -55,7 +55,7 @@ def remora_solver(robot: rm.Robot, starts: int) -> Callable[[np.ndarray], np.nda
 
     def solve(target: np.ndarray) -> np.ndarray:
         return rm.inverse_kinematics(
-            robot, rm.FrameTask("tool", target, **task), START, tolerance=LENGTH,
+            robot, rm.tasks.FrameTask("tool", target, **task), START, tolerance=LENGTH,
             max_iterations=ITERATIONS, starts=starts,
         ).q  # fmt: skip
 
@@ -67,7 +67,7 @@ def pink_solver(robot: rm.Robot, starts: int, damping: float) -> Callable[[np.nd
     pin: Any = importlib.import_module("pinocchio")
     pink: Any = importlib.import_module("pink")
     limits: Any = importlib.import_module("pink.limits")
-    model = pin.buildModelFromUrdf(str(rm.bundled_robots()["servicer"]))
+    model = pin.buildModelFromUrdf(str(rm.bundled("robots")["servicer"]))
     data = model.createData()
     task = pink.tasks.FrameTask(
         "tool", position_cost=1.0, orientation_cost=0.1, lm_damping=damping, gain=1.0
@@ -101,7 +101,7 @@ def mink_solver(robot: rm.Robot, starts: int, damping: float) -> Callable[[np.nd
     """Return mink's loop, the same as pink's."""
     mujoco: Any = importlib.import_module("mujoco")
     mink: Any = importlib.import_module("mink")
-    spec = mujoco.MjSpec.from_file(str(rm.bundled_robots()["servicer"]))
+    spec = mujoco.MjSpec.from_file(str(rm.bundled("robots")["servicer"]))
     spec.compiler.fusestatic = False
     spec.compiler.boundmass, spec.compiler.boundinertia = 1e-6, 1e-9  # of the massless tool
     model = spec.compile()

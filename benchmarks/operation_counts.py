@@ -49,13 +49,13 @@ def count(function, robot: rm.Robot) -> Counter[str]:
 
 
 def cases(robot: rm.Robot):
-    for name, row in rm.FORMULATIONS.items():
+    for name, row in rm.dynamics.FORMULATIONS.items():
         if row.hybrid is not None:
             yield (
                 f"forward, {name}",
                 lambda q, v, x, f=name: rm.forward_dynamics(robot, q, v, x, formulation=f),
             )
-    for name, row in rm.FORMULATIONS.items():
+    for name, row in rm.dynamics.FORMULATIONS.items():
         if row.inverse is not None:
             yield (
                 f"inverse, {name}",

@@ -21,7 +21,7 @@ from remora.dynamics.kernels.compiled import FUNCTIONS
 from remora.errors import RemoraError
 from remora.model.building.builder import Builder
 from remora.model.layouts.layout import Layout
-from remora.model.layouts.libraries import mujoco_layout, pinocchio_layout
+from remora.model.layouts.libraries import mujoco, pinocchio
 from remora.model.robot import Body, Joint, Robot
 
 # Pinocchio ---------------------------------------------------------------------------------------
@@ -39,7 +39,7 @@ class Pinocchio:
         self.model, self.last = _pinocchio_model(self.pin, robot)
         self.data = self.pin.Data(self.model)  # createData() would allocate its nv³ numbers twice
         self.pool = self.pin.ModelPool(self.model, threads)
-        self.layout = pinocchio_layout(robot, self.model)
+        self.layout = pinocchio(robot, self.model)
 
     def cases(self, function: str, states: States, threads: Sequence[int]) -> Iterator[Case]:
         """Yield the Python call and, if there is one, the C++ loop over a batch."""
@@ -169,7 +169,7 @@ class MuJoCo:
         self.robot = robot
         self.model = self.mujoco.MjModel.from_xml_string(_mjcf(robot))
         self.data = [self.mujoco.MjData(self.model) for _ in range(threads)]
-        self.layout = mujoco_layout(robot, self.model)
+        self.layout = mujoco(robot, self.model)
 
     def cases(self, function: str, states: States, threads: Sequence[int]) -> Iterator[Case]:
         """Yield the Python call (set state, copy result), and a batch step for forward dynamics."""

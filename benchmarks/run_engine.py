@@ -29,7 +29,7 @@ q, v = rm.neutral(robot), 0.05 * rm.random_state(robot, 1)[1]
 felt = 1.2 / np.diag(np.linalg.inv(rm.mass_matrix(robot, q)))[6:]
 names = [joint.name for joint in robot.joints[1:]]
 gains = dict(zip(names, felt))
-law = rm.JointPD(robot, dict.fromkeys(names, 0.1), gains, gains, 0.02)
+law = rm.control.JointPD(robot, dict.fromkeys(names, 0.1), gains, gains, 0.02)
 system = rm.System(robot, [law])
 
 def pd(t, q, v):

@@ -560,7 +560,7 @@ def _kernel_alone(robot: rm.Robot, dtype: str, here: list[Any], steps: int) -> C
     from remora.simulation.integrators.tableaus import RK4
 
     cupy = cupy_with_device()
-    model = model_of(robot, None, 1e-3, None, False)
+    model = model_of(robot, rm.Physics())
     forces = Forces(law(None, (robot.nv,), "torque"), None, ())
     made = batch_program(robot, RK4, forces, (), model.formulation, model.passive, 0.0)
     kernel = CudaProgram(made, f"simulate_{robot.name}", dtype)

@@ -29,7 +29,7 @@ def main() -> None:
     print("  base floating", floating[:, 1])
 
     joint_speeds = np.radians([0.0, 5.0, 0.0, -5.0, 0.0, 5.0, 0.0])
-    v = np.concatenate([rm.base_response(robot, q) @ joint_speeds, joint_speeds])
+    v = np.concatenate([rm.dynamics.base_response(robot, q) @ joint_speeds, joint_speeds])
     print("\njoint speeds     ", np.degrees(joint_speeds), "deg/s")
     print("the base turns at", np.degrees(v[:3]), "deg/s")
     print("and drifts at    ", 1e3 * v[3:6], "mm/s")

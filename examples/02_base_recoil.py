@@ -1,8 +1,8 @@
 """A closed path of the arm's joints changes the attitude of a free-floating spacecraft.
 
 Two joints follow a closed path. There are no external forces, so the momentum stays zero, and the
-base recoils with the twist that `rm.base_response` returns for the joint speeds. The motion is
-integrated with `rm.integrate` and the midpoint rule; no forces are needed.
+base recoils with the twist that `rm.dynamics.base_response` returns for the joint speeds. The
+motion is integrated with `rm.integrate` and the midpoint rule; no forces are needed.
 """
 
 import numpy as np
@@ -20,7 +20,7 @@ def velocity(robot: rm.Robot, q: np.ndarray, t: float) -> np.ndarray:
     v = np.zeros(robot.nv)
     v[robot.joints["shoulder_pitch"].v] = 0.6 * rate * np.sin(rate * t)
     v[robot.joints["elbow_pitch"].v] = 0.6 * rate * np.cos(rate * t)
-    v[:6] = rm.base_response(robot, q) @ v[6:]
+    v[:6] = rm.dynamics.base_response(robot, q) @ v[6:]
     return v
 
 

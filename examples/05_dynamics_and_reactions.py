@@ -42,7 +42,7 @@ def main() -> None:
     print(f"{TORQUE:.0f} N m at shoulder_pitch, all else free")
     vdot = rm.forward_dynamics(robot, q, v, tau)
     show(robot, vdot)
-    rate = rm.momentum_matrix(robot, q) @ vdot  # at rest, without external forces
+    rate = rm.dynamics.momentum_matrix(robot, q) @ vdot  # at rest, without external forces
     print(f"  momentum changes by less than 1e-12 N, N m: {np.abs(rate).max() < 1e-12}")
 
     print("\nreaction at shoulder_pitch, on the shoulder, its own axes")

@@ -21,7 +21,7 @@ def linear_model(robot: rm.Robot, q: np.ndarray, v: np.ndarray, tau: np.ndarray)
     The rate of a joint's dq is dv. A free base's dq is a twist in axes that rotate with the base,
     so its rate is dv - V × dq.
     """
-    d = rm.forward_dynamics_derivatives(robot, q, v, tau)
+    d = rm.dynamics.forward_dynamics_derivatives(robot, q, v, tau)
     turning = np.zeros((robot.nv, robot.nv))
     if robot.joints[0].kind == "free":
         turning[:6, :6] = -screw.cross(v[:6], np.eye(6)).T
@@ -61,7 +61,9 @@ def main() -> None:
     tau = np.zeros(robot.nv)
     tau[robot.joints["elbow_pitch"].v] = 10.0
     flange = robot.bodies["flange"]
-    per_parameter = rm.inertia_derivatives(robot, q, v, tau)[:, -10:]  # the last body's ten
+    per_parameter = rm.dynamics.inertia_derivatives(robot, q, v, tau)[
+        :, -10:
+    ]  # the last body's ten
     slope = per_parameter @ parameters_of_a_point(flange.com)
     print("\n10 N m at the elbow accelerate it by, °/s²")
     elbow = robot.joints["elbow_pitch"].v

@@ -36,7 +36,7 @@ def simulated(integrator: str, formulation: str, duration: float = 70.0) -> rm.R
 
 def condition_numbers(run: rm.Recording) -> np.ndarray:
     """Return the condition number of S [VT18, eq. 57] at every step."""
-    return np.linalg.cond(rm.newton_euler_system(robot, run.q, run.v, run.tau).S)
+    return np.linalg.cond(rm.papers.vt18.newton_euler_system(robot, run.q, run.v, run.tau).S)
 
 
 def main(folder: Path | None) -> None:

@@ -45,7 +45,7 @@ def main(folder: Path | None) -> None:
     for spin in SPINS:
         q, v = rm.neutral(robot), np.r_[0.0, 0.06, spin, np.zeros(robot.nv - 3)]
         q[8:] = np.radians([0, 30, -60])
-        equivalent = rm.equivalent_state(robot, q, v)
+        equivalent = rm.papers.fpg11.equivalent_state(robot, q, v)
         torque = {j: lambda t, q, v, a=a: a * np.sin(0.5 * t) for j, a in SWING.items()}
         asked = {"duration": END, "torque": torque, "record": STEP}
         exactly = rm.Integrator(rtol=1e-12)

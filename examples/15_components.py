@@ -43,7 +43,7 @@ class Slosh(rm.Component):
 
 robot = rm.load("servicer")
 arm = robot.joints.names[1:]
-attitude = rm.AttitudePD(
+attitude = rm.control.AttitudePD(
     robot, (1, 0, 0, 0), kp=60, kd=240, sample_time=0.02, delay=0.02, name="attitude",
     rate_input=True, torque_output=True,
 )  # fmt: skip
@@ -51,12 +51,12 @@ burn = rm.Profile([5, 6, 15, 16], [1, 0, 1, 0], "hold")
 system = rm.System(
     robot,
     [
-        rm.RateGyro("bus", noise=1e-5, sample_time=0.02, name="gyro"),
+        rm.sensors.RateGyro("bus", noise=1e-5, sample_time=0.02, name="gyro"),
         attitude,
-        rm.FirstOrderActuator(frame="bus", time_constant=0.1, limit=0.5, name="wheels"),
+        rm.actuators.FirstOrderActuator(frame="bus", time_constant=0.1, limit=0.5, name="wheels"),
         rm.SignalSource(burn, name="burn"),
-        rm.Thruster("tool", 0.5, (0, 1, 0)),
-        rm.Threshold(0.49, "N m", size=3, name="saturated"),
+        rm.actuators.Thruster("tool", 0.5, (0, 1, 0)),
+        rm.sensors.Threshold(0.49, "N m", size=3, name="saturated"),
         Slosh(),
     ],
     connect={

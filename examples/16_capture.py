@@ -22,7 +22,7 @@ def world() -> rm.Robot:
     target = rm.Builder("target").body("bus", mass=150, com=(0.05, 0.02, 0), inertia=(30, 25, 20))
     target.joint("base", "free", None, "bus").frame("fixture", "bus", xyz=(-0.6, 0, 0))
     both = rm.combine({"servicer": servicer.build(), "target": target.build()})
-    return rm.add_constraint(both, "grasp", "fixed", *ENDS, active=False)
+    return rm.loops.add_constraint(both, "grasp", "fixed", *ENDS, active=False)
 
 
 robot = world()
@@ -44,7 +44,7 @@ def rigid() -> rm.Recording:
 def compliant(until: float) -> rm.Batch:
     """Return captures by springs of growing stiffness, damped at 0.7 of critical."""
     springs = {"damping": 1.0, "rotational_stiffness": 1e3, "rotational_damping": 1.0}
-    grip = rm.CompliantCapture(*ENDS, **REACH, stiffness=1e3, **springs, name="grip")
+    grip = rm.world.CompliantCapture(*ENDS, **REACH, stiffness=1e3, **springs, name="grip")
     damping = 1.4 * np.sqrt(STIFFNESS * 100.0)
     springs = {"damping": damping, "rotational_damping": 0.4 * damping}
     numbers = {"stiffness": STIFFNESS, "rotational_stiffness": STIFFNESS, **springs}

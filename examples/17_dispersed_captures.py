@@ -21,7 +21,7 @@ def world() -> rm.Robot:
     target = rm.Builder("target").body("bus", mass=150, com=(0.05, 0.02, 0), inertia=(30, 25, 20))
     target.joint("base", "free", None, "bus").frame("fixture", "bus", xyz=(-0.6, 0, 0))
     both = rm.combine({"servicer": servicer.build(), "target": target.build()})
-    return rm.add_constraint(both, "grasp", "fixed", *ENDS, active=False)
+    return rm.loops.add_constraint(both, "grasp", "fixed", *ENDS, active=False)
 
 
 def captures(robot: rm.Robot) -> rm.Batch:

@@ -47,7 +47,7 @@ class Payload:
         self.last = twist
         momentum = screw.momentum(self.inertia, twist)
         wrench = screw.momentum(self.inertia, rate) + screw.cross(twist, momentum)
-        return rm.SensorReading(-wrench, time=t)
+        return rm.papers.sa24.SensorReading(-wrench, time=t)
 
 
 # Hardware in the loop: twists out, wrenches in, 100 times a second

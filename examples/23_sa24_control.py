@@ -27,7 +27,7 @@ for name in "1267":
     goal[assembly.part(name).v] = 0.0
 ends = [f"{k}/link3_dh" for k in (4, 5, 7, 9, 10)]
 targets = {end: rm.frame_pose(robot, goal, end) for end in ends}
-control = rm.EndEffectorWrenchControl(robot, targets, kp=40.0, kv=20.0, law="printed")
+control = rm.control.EndEffectorWrenchControl(robot, targets, kp=40.0, kv=20.0, law="printed")
 
 
 def simulator():

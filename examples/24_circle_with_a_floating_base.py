@@ -15,7 +15,7 @@ q, v = rm.neutral(robot), np.zeros(robot.nv)
 q[8:] = np.radians([0, 40, 20, -80, 0, 60, 0])
 start = rm.frame_pose(robot, q, "tool")
 place = pose.translation(start)
-circle = rm.CircleReference(
+circle = rm.control.CircleReference(
     place,
     place + np.array([0, 0.1, 0]),
     (1, 0, 0),
@@ -23,9 +23,9 @@ circle = rm.CircleReference(
     orientation=start[:4],
     sample_time=0.01,
 )
-servo = rm.JointRateServo(gain=50.0, sample_time=0.01)
+servo = rm.control.JointRateServo(gain=50.0, sample_time=0.01)
 for base in ("floating", "fixed"):
-    law = rm.ResolvedRate("tool", base=base, gain=5.0, damping=1e-3, sample_time=0.01)
+    law = rm.control.ResolvedRate("tool", base=base, gain=5.0, damping=1e-3, sample_time=0.01)
     system = rm.System(robot, [circle, law, servo])
     run = rm.simulate(system, q, v, 22.0, integrator=rm.Integrator("rk4", step=0.01), record=0.1)
     error = run.signals["resolved_rate.error"]

@@ -1,9 +1,9 @@
 """A reach that disturbs its base as little as possible, planned by IPOPT with exact derivatives.
 
-`rm.casadi_function` gives CasADi the forward dynamics of SPART17's planar robot. A nonlinear
-program (multiple shooting, piecewise constant torques) finds the torques that bring the tool to a
-target at rest and keep the base's attitude, within torque limits. They are flown in `rm.simulate`
-and compared with a reach along a straight line of the joints.
+`rm.dynamics.casadi_function` gives CasADi the forward dynamics of SPART17's planar robot. A
+nonlinear program (multiple shooting, piecewise constant torques) finds the torques that bring the
+tool to a target at rest and keep the base's attitude, within torque limits. They are flown in
+`rm.simulate` and compared with a reach along a straight line of the joints.
 """
 
 import casadi
@@ -19,7 +19,7 @@ H = DURATION / PIECES
 
 def step(robot: rm.Robot) -> casadi.Function:
     """Return x, τ -> x after H seconds by one Runge-Kutta step; x = (q, v), base without forces."""
-    acceleration = rm.casadi_function(rm.forward_dynamics, robot)
+    acceleration = rm.dynamics.casadi_function(rm.forward_dynamics, robot)
     n = robot.nv
     x, tau = casadi.SX.sym("x", 2 * n), casadi.SX.sym("tau", n - 3)
 
@@ -47,7 +47,7 @@ def optimized(robot: rm.Robot, target: np.ndarray, guess: np.ndarray) -> np.ndar
         guess: states (q, v) to begin with, (PIECES + 1, 12).
     """
     n, arm = robot.nv, robot.joints[1:]
-    place = rm.casadi_function(tool_position, robot)
+    place = rm.dynamics.casadi_function(tool_position, robot)
     problem = casadi.Opti()
     x, tau = problem.variable(2 * n, PIECES + 1), problem.variable(n - 3, PIECES)
     problem.subject_to(x[:, 1:] == step(robot).map(PIECES)(x[:, :-1], tau))

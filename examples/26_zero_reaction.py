@@ -22,7 +22,7 @@ def reference(robot: rm.Robot, q: np.ndarray, frame: str, away: tuple[float, ...
     """Return a straight line of a frame with constant orientation."""
     x = rm.frame_pose(robot, q, frame)
     goal = pose.from_parts(x[:4], pose.translation(x) + np.array(away))
-    return rm.PoseReference([x, goal], s, "straight", **TICK)
+    return rm.control.PoseReference([x, goal], s, "straight", **TICK)
 
 
 def one_arm(rows: str) -> float:
@@ -31,7 +31,9 @@ def one_arm(rows: str) -> float:
     q = rm.neutral(robot)
     q[8:] = np.radians([0, 40, 20, -80, 0, 60, 0])
     line = reference(robot, q, "tool", (0.0, 0.08, 0.0), 20.0)
-    law = rm.OperationalComputedTorque("tool", 4.0, 4.0, rows="position", base_rows=rows, **TICK)
+    law = rm.control.OperationalComputedTorque(
+        "tool", 4.0, 4.0, rows="position", base_rows=rows, **TICK
+    )
     run = rm.simulate(rm.System(robot, [line, law]), q, np.zeros(robot.nv), 20.0, **STEPS)
     return float(2.0 * np.linalg.norm(run.q[:, 1:4], axis=1).max())
 
@@ -59,7 +61,7 @@ def two_arms(compensate: bool) -> tuple[float, float]:
     q = np.array([0, 0, 0, 0.5, -1.2, 0.7, -0.5, 1.2, -0.7])
     arm = tuple(f"left_{i}_joint" for i in range(3))
     other = [f"right_{i}_joint" for i in range(3)]
-    law = rm.OperationalComputedTorque(
+    law = rm.control.OperationalComputedTorque(
         "left_tool",
         4.0,
         4.0,

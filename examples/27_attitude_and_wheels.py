@@ -28,7 +28,7 @@ def turned(robot: rm.Robot, error: str) -> float:
     """Return the angle by which the base turns from 200° to its goal at 0°, deg."""
     q = rm.neutral(robot)
     q[:4] = quaternion.from_axis_angle(np.array([0, 0, 1.0]), np.radians(200.0))
-    law = rm.BasePoseTracking(0.04, 0.4, error=error, sample_time=0.05)
+    law = rm.control.BasePoseTracking(0.04, 0.4, error=error, sample_time=0.05)
     system = rm.System(robot, [law])
     run = rm.simulate(
         system, q, np.zeros(robot.nv), 60.0, integrator=rm.Integrator("rk4", step=0.05), record=0.2
@@ -40,17 +40,19 @@ def turned(robot: rm.Robot, error: str) -> float:
 def filled(robot: rm.Robot, unload: str) -> tuple[float, float, float]:
     """Return the largest wheel speed, rad/s, attitude error, deg, and impulse of thrusters, N s."""
     tick = {"sample_time": 0.2}
-    attitude = rm.AttitudePD(
+    attitude = rm.control.AttitudePD(
         robot, (1, 0, 0, 0), 2.0, 6.0, sample_time=0.2, torque_output=True, name="attitude"
     )
-    parts = [attitude, rm.ReactionWheels(WHEELS, 0.05, 150.0, **tick), SolarPressure()]
+    parts = [attitude, rm.control.ReactionWheels(WHEELS, 0.05, 150.0, **tick), SolarPressure()]
     connect = {"reaction_wheels.command": "attitude.torque"}
     if unload != "none":
         by_thrusters = unload == "thrusters"
-        parts.append(rm.WheelDesaturation(0.5, 0.03, 0.8, 0.1, torque_output=by_thrusters, **tick))
+        parts.append(
+            rm.control.WheelDesaturation(0.5, 0.03, 0.8, 0.1, torque_output=by_thrusters, **tick)
+        )
         connect["reaction_wheels.external"] = "wheel_desaturation.torque"
         if by_thrusters:
-            parts.append(rm.ThrusterSet(THRUSTERS, 0.1, **tick))
+            parts.append(rm.actuators.ThrusterSet(THRUSTERS, 0.1, **tick))
             connect["thruster_set.torque"] = "wheel_desaturation.torque"
             connect["reaction_wheels.external"] = "thruster_set.exerted"
     system = rm.System(robot, parts, connect)

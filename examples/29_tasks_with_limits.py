@@ -1,9 +1,9 @@
 """A floating arm tracks a circle under limits, and a second task uses what is left free.
 
-Every 50 ms `rm.solve_tasks` returns the joint speeds that follow the circle best, with limits of
-range, speed and acceleration. The base recoils so that the momentum stays zero. The arm has seven
-joints and the position of the tool needs three, so a task of lower priority can keep the base from
-turning as far as that does not disturb the tool.
+Every 50 ms `rm.tasks.solve_tasks` returns the joint speeds that follow the circle best, with limits
+of range, speed and acceleration. The base recoils so that the momentum stays zero. The arm has
+seven joints and the position of the tool needs three, so a task of lower priority can keep the base
+from turning as far as that does not disturb the tool.
 """
 
 import numpy as np
@@ -28,14 +28,16 @@ def tracked(robot: rm.Robot, q: np.ndarray, quiet: bool) -> tuple[float, float, 
     """Return the largest error, m, how far the base turns, rad, and the largest joint speed."""
     start, v = q, np.zeros(robot.nv)
     center = pose.translation(rm.frame_pose(robot, q, "tool"))
-    limits = rm.TaskLimits(acceleration=0.5)
+    limits = rm.tasks.TaskLimits(acceleration=0.5)
     error = speed = turned = 0.0
     for k in range(round(DURATION / DT)):
         place, velocity = circle(center, k * DT)
-        tasks: list[rm.Task] = [rm.PositionTask("tool", place, velocity=velocity, gain=5.0)]
+        tasks: list[rm.tasks.Task] = [
+            rm.tasks.PositionTask("tool", place, velocity=velocity, gain=5.0)
+        ]
         if quiet:
-            tasks.append(rm.ZeroReactionTask(attitude_only=True, priority=1))
-        step = rm.solve_tasks(robot, q, v, tasks, limits, DT, base="floating")
+            tasks.append(rm.tasks.ZeroReactionTask(attitude_only=True, priority=1))
+        step = rm.tasks.solve_tasks(robot, q, v, tasks, limits, DT, base="floating")
         v = step.velocity
         q = rm.integrate(robot, q, DT * v)
         goal = circle(center, (k + 1) * DT)[0]

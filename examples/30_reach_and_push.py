@@ -33,9 +33,9 @@ def main() -> None:
     system = rm.System(
         robot,
         [
-            rm.PoseReference([goal, into, goal], 3.0, **TICK),
-            rm.Impedance("tool", 200.0, 80.0, rows="plane", **TICK),
-            rm.Wall("tool", surface, (-1, 0, 0), stiffness=5e3, damping=50.0),
+            rm.control.PoseReference([goal, into, goal], 3.0, **TICK),
+            rm.control.Impedance("tool", 200.0, 80.0, rows="plane", **TICK),
+            rm.world.Wall("tool", surface, (-1, 0, 0), stiffness=5e3, damping=50.0),
         ],
     )
     rest = np.zeros(robot.nv)

@@ -22,7 +22,7 @@ force = rm.manipulability(robot, q, "tool", kind="static", scale="limits")
 print(f"force with torques within their limits: at least {force.smallest:.0f} N in any direction")
 
 grid = {"shoulder_pitch": np.linspace(-2, 2, 300), "elbow_pitch": np.linspace(-2.5, 2.5, 300)}
-smallest = rm.manipulability_map(robot, "tool", grid, "smallest", "floating", q=q)
+smallest = rm.analysis.manipulability_map(robot, "tool", grid, "smallest", "floating", q=q)
 i, j = np.unravel_index(smallest.argmax(), smallest.shape)
 best = [np.degrees(grid[name][k]) for name, k in zip(grid, (i, j), strict=True)]
 print(
@@ -35,7 +35,7 @@ print(f"workspace {reach.volume:.0f} m³; its surface has more than 10,000 trian
 print(len(triangles) > 10_000)
 
 planar = rm.load("spart17_planar")
-shells = rm.floating_workspace(planar, "tool", "xy")
+shells = rm.analysis.floating_workspace(planar, "tool", "xy")
 for name in ("path_independent", "path_dependent"):
     (low, high), *_ = getattr(shells, name)
     print(f"planar robot, {name}: {low:.2f} to {high:.2f} m from the centre of mass")

@@ -10,13 +10,13 @@ q = rm.neutral(robot)
 q[8:] = np.radians([0, 35, 0, 70, 0, 45, 0])
 arm = robot.joints.names[1:]
 
-found = rm.coupling(robot, q)
+found = rm.analysis.coupling(robot, q)
 print(f"coupling factor {found.factor:.3f}: rad/s of the bus per rad/s of the joints")
 print(f"the joint that disturbs most: {arm[found.per_joint.argmax()]}")
 
 # A quiet posture: sweep the shoulder and the elbow.
 grid = {"shoulder_pitch": np.linspace(-2, 2, 200), "elbow_pitch": np.linspace(-2.5, 2.5, 200)}
-factor = rm.coupling_map(robot, grid, q=q)[..., 0]
+factor = rm.analysis.coupling_map(robot, grid, q=q)[..., 0]
 print(f"over {factor.size} postures the factor is {factor.min():.3f} to {factor.max():.3f}")
 
 # A manoeuvre, with all joints on prescribed paths and a free vehicle.
@@ -25,7 +25,7 @@ moves = {
     name: rm.Motion.between(0, 20, q[8 + k], q[8 + k] + turns[k]) for k, name in enumerate(arm)
 }
 run = rm.simulate(robot, q, np.zeros(robot.nv), 20.0, prescribed=moves, record=0.1)
-budget = rm.disturbance_budget(robot, run.t, run.q, run.v)
+budget = rm.analysis.disturbance_budget(robot, run.t, run.q, run.v)
 print("rotation of the bus by joint, degrees (x, y, z):")
 for name, turn in zip(budget.names, np.degrees(budget.rotation), strict=True):
     if np.linalg.norm(turn) > 0.01:
@@ -36,6 +36,6 @@ print("the parts add up to the motion of the bus:", np.allclose(budget.total[3:]
 
 # Four wheels in a pyramid that are to hold the attitude.
 pyramid = np.array([[1, 0, 1], [0, 1, 1], [-1, 0, 1], [0, -1, 1]]) / np.sqrt(2)
-demand = np.linalg.norm(rm.momentum_demand(robot, run.q, run.v), axis=-1)
-margin = rm.wheel_margin(robot, run.q, run.v, pyramid, [4.0] * 4)
+demand = np.linalg.norm(rm.analysis.momentum_demand(robot, run.q, run.v), axis=-1)
+margin = rm.analysis.wheel_margin(robot, run.q, run.v, pyramid, [4.0] * 4)
 print(f"largest demand {demand.max():.2f} N m s, smallest margin {margin.min():.2f}")

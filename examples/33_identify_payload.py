@@ -22,11 +22,11 @@ moves = {
 }
 run = rm.simulate(loaded, q, np.zeros(robot.nv), 30.0, prescribed=moves, record=0.1)
 
-exact = rm.identify_payload(empty, run.q, run.v, "flange")
+exact = rm.analysis.identify_payload(empty, run.q, run.v, "flange")
 print(f"without noise: {exact.mass:.6f} kg, to 1e-6: {abs(exact.mass - mass) < 1e-6}")
 
 noise = 1e-5 * np.random.default_rng(1).normal(size=run.v.shape)
-found = rm.identify_payload(empty, run.q, run.v + noise, "flange")
+found = rm.analysis.identify_payload(empty, run.q, run.v + noise, "flange")
 print(found)
 low, high = found.intervals.T
 r = com
@@ -36,6 +36,6 @@ print("inside their 95 % intervals:", np.sum((low <= true) & (true <= high)), "o
 print("a body can have these numbers:", found.consistent)
 
 try:
-    rm.identify_payload(empty, run.q[:1].repeat(5, 0), run.v[:1].repeat(5, 0), "flange")
-except rm.InvalidValue as error:
+    rm.analysis.identify_payload(empty, run.q[:1].repeat(5, 0), run.v[:1].repeat(5, 0), "flange")
+except rm.errors.InvalidValue as error:
     print(f"at rest: {str(error)[:60]}...")

@@ -16,12 +16,12 @@ path = np.repeat(q[None], 21, axis=0)
 path[:, 8:] += np.linspace(0, 1, 21)[:, None] * np.array([0.8, 0.3, 0, -0.9, 0, 0.4, 0])
 
 # Is the path well conditioned?
-along = rm.conditioning(robot, path, "tool", "floating", subspace="twist")
+along = rm.analysis.conditioning(robot, path, "tool", "floating", subspace="twist")
 print(f"condition number up to {along.condition.max():.0f}; warnings: {len(along.warnings())}")
 
 # What do errors of the model do?
 errors = {"mass": 0.01, "inertia": 0.02, "com": 0.002, "length": 0.0005}
-found = rm.miss_sensitivity(robot, path, "tool", errors)
+found = rm.analysis.miss_sensitivity(robot, path, "tool", errors)
 print(f"{len(found.labels)} numbers with errors: miss of {1e3 * found.rms:.2f} mm (rms)")
 for k in np.argsort(-found.contributions)[:5]:
     print(f"  {found.labels[k]:24} {1e3 * found.contributions[k]:.2f} mm")
@@ -33,7 +33,9 @@ print(f"300 robots: {1e3 * drawn:.2f} mm, by derivatives {1e3 * linear:.2f} mm")
 print("the same to 2 %:", bool(abs(drawn / linear - 1.0) < 0.02))
 
 # The bus weighed and its inertia measured
-better = rm.miss_sensitivity(robot, path, "tool", errors | {"bus.inertia": 0.002, "bus.mass": 1e-3})
+better = rm.analysis.miss_sensitivity(
+    robot, path, "tool", errors | {"bus.inertia": 0.002, "bus.mass": 1e-3}
+)
 print(f"with a better bus: {1e3 * better.rms:.2f} mm")
-held = rm.miss_sensitivity(robot, path, "tool", errors, base="fixed")
+held = rm.analysis.miss_sensitivity(robot, path, "tool", errors, base="fixed")
 print(f"with the bus held: {1e3 * held.rms:.2f} mm, from lengths alone")

@@ -42,7 +42,7 @@ def textbook(crank: float) -> tuple[float, float]:
 
 def main() -> None:
     robot = linkage()
-    report = rm.constraint_report(robot)
+    report = rm.loops.constraint_report(robot)
     print(f"{report.equations} equations, {report.rank} independent, {report.freedoms} freedom")
     print(report.warnings[0])
 
@@ -62,7 +62,9 @@ def main() -> None:
         off = max(off, np.max(np.abs(error)))
         # the torque that keeps the speed constant: the motor alone is driven
         vdot, _ = rm.hybrid_dynamics(robot, q, v, np.zeros(3), {"motor": 0.0})
-        tau = rm.constrained_inverse_dynamics(robot, q, v, vdot, unactuated=["elbow", "pivot"])
+        tau = rm.loops.constrained_inverse_dynamics(
+            robot, q, v, vdot, unactuated=["elbow", "pivot"]
+        )
         torques.append(tau[0])
         forces.append(np.linalg.norm(rm.constraint_wrenches(robot, q, v, tau)[0, :3]))
     print(f"angles and speeds differ from the textbook by less than 1e-10: {off < 1e-10}")

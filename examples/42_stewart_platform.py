@@ -41,7 +41,7 @@ def main() -> None:
         q[robot.joints[f"slide{i}"].q] = 1.0
     q, v = rm.close_loops(robot, q)
     lengths = [q[robot.joints[f"slide{i}"].q][0] for i in range(6)]
-    report = rm.constraint_report(robot, q)
+    report = rm.loops.constraint_report(robot, q)
     print(
         f"{report.equations} equations, {report.freedoms} degrees of freedom remain of {robot.nv}"
     )
@@ -55,7 +55,7 @@ def main() -> None:
     plate = robot.joints["loose"].v
     print(f"10 N in every leg: plate {vdot[plate][5]:.4f} m/s² from the bus, "
           f"bus {vdot[5]:.4f} m/s²")  # fmt: skip
-    rate = rm.momentum_matrix(robot, q) @ vdot
+    rate = rm.dynamics.momentum_matrix(robot, q) @ vdot
     print(f"total momentum stays zero to 1e-12: {np.max(np.abs(rate)) < 1e-12}")
 
     # which forces turn the plate by 0.1 rad/s² about the bus's x-axis? Nothing else is driven.
@@ -63,7 +63,7 @@ def main() -> None:
     wanted[plate.start] = 0.1
     passive = ["base", "loose", *(f"hinge{i}" for i in range(6))]
     wanted, _ = rm.hybrid_dynamics(robot, q, v, np.zeros(robot.nv), {"loose": wanted[plate]})
-    tau = rm.constrained_inverse_dynamics(robot, q, v, wanted, unactuated=passive)
+    tau = rm.loops.constrained_inverse_dynamics(robot, q, v, wanted, unactuated=passive)
     print("forces of the legs for 0.1 rad/s²:", np.round(tau[slides], 3), "N")
     found = rm.forward_dynamics(robot, q, v, tau)
     print(f"they cause this motion to 1e-10: {np.max(np.abs(found - wanted)) < 1e-10}")

@@ -34,7 +34,9 @@ def servicer() -> rm.Robot:
     both = rm.combine({"servicer": make.build(), "work": beam.build()})
     for side, sign in SIDES.items():  # the hands hold its ends, at right angles to it
         ends = f"servicer/{side}_hand", "work/beam"
-        both = rm.add_constraint(both, f"grip_{side}", "fixed", *ends, child_xyz=(0, 0.5 * sign, 0))
+        both = rm.loops.add_constraint(
+            both, f"grip_{side}", "fixed", *ends, child_xyz=(0, 0.5 * sign, 0)
+        )
     return both
 
 
@@ -46,7 +48,7 @@ def main(folder: Path | None) -> None:
             q[robot.joints[f"servicer/{side}_{name}"].q] = sign * angle
     q[robot.joints["work/base"].q] = rm.algebra.pose.from_translation(np.array([2.1, 0.0, 0.0]))
     q, v = rm.close_loops(robot, q)
-    report = rm.constraint_report(robot, q)
+    report = rm.loops.constraint_report(robot, q)
     print(f"{report.freedoms} of {robot.nv} degrees of freedom remain: the floating stack, "
           f"and {report.freedoms - 6} of the loop")  # fmt: skip
 

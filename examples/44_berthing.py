@@ -32,8 +32,10 @@ def station() -> rm.Robot:
     module = rm.Builder("module").body("can", mass=900, inertia=(400, 900, 900))
     module.frame("ring", "can", xyz=(0, -1.2, 0)).frame("fixture", "can", xyz=(-0.8, 0, 0))
     world = rm.combine({"station": make.build(), "module": module.build()})
-    world = rm.add_constraint(world, "grapple", "fixed", "station/hand", "module/fixture")
-    return rm.add_constraint(world, "latch", "fixed", "station/port", "module/ring", active=False)
+    world = rm.loops.add_constraint(world, "grapple", "fixed", "station/hand", "module/fixture")
+    return rm.loops.add_constraint(
+        world, "latch", "fixed", "station/port", "module/ring", active=False
+    )
 
 
 def main(folder: Path | None) -> None:

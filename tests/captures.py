@@ -18,7 +18,9 @@ def joined(kind="fixed"):
     builder = builder.frame("grapple", "arm", xyz=(0.8, 0, 0))
     robot = builder.frame("fixture", "target", xyz=(-0.3, 0, 0)).build()
     options = {"axis": (0, 0, 1)} if kind == "revolute" else {}
-    return rm.add_constraint(robot, "grasp", kind, "grapple", "fixture", active=False, **options)
+    return rm.loops.add_constraint(
+        robot, "grasp", kind, "grapple", "fixture", active=False, **options
+    )
 
 
 def state(robot, gap=0.0, speed=(0.0, 0.0, 0.0), rate=(0.0, 0.0, 0.0), turn=(0.0, 0.0, 0.0)):

@@ -16,7 +16,7 @@ def flat(*more):
     builder = builder.frame("grapple", "bus", xyz=(0.8, 0, 0))
     robot = builder.frame("fixture", "target", xyz=(-0.3, 0, 0)).build()
     for name in ("grasp", *more):
-        robot = rm.add_constraint(robot, name, "fixed", "grapple", "fixture", active=False)
+        robot = rm.loops.add_constraint(robot, name, "fixed", "grapple", "fixture", active=False)
     return robot, np.array([0.0, 0, 0, 1.1, 0, 0])
 
 

@@ -519,7 +519,9 @@ def by_scipy(case, study, k):
             def rates(_, y, start=q, tau=tau):
                 u, speed = y[: robot.nv], y[robot.nv :]
                 here = rm.integrate(robot, start, u)
-                passive = rm.spring_forces(robot, here) + rm.friction_forces(robot, speed)
+                passive = rm.dynamics.spring_forces(robot, here) + rm.dynamics.friction_forces(
+                    robot, speed
+                )
                 vdot = rm.forward_dynamics(robot, here, speed, tau + passive)
                 return np.concatenate([log_rate(robot, u, speed), vdot])
 
@@ -627,7 +629,9 @@ def main():
     parser.add_argument("--seconds", type=float, default=120.0)
     given = parser.parse_args()
     print(f"remora of {rm.__file__}")
-    warnings.simplefilter("ignore", rm.SimulationWarning)  # joints that start beyond their limits
+    warnings.simplefilter(
+        "ignore", rm.errors.SimulationWarning
+    )  # joints that start beyond their limits
     begin, bad, seed = time.monotonic(), [], given.seed
     while (
         seed < given.seed + given.count if given.count else time.monotonic() - begin < given.seconds

@@ -20,12 +20,12 @@ TICK = {"sample_time": 0.02}
 MADE = {
     "resolved_rate": (
         PLANAR,
-        rm.ResolvedRate("tool", rows=("vx", "vy"), gain=2.0, secondary=("limits",), **TICK),
+        rm.control.ResolvedRate("tool", rows=("vx", "vy"), gain=2.0, secondary=("limits",), **TICK),
         GOAL,
     ),
     "desired_reaction": (
         PLANAR,
-        rm.DesiredReaction(
+        rm.control.DesiredReaction(
             "tool",
             rows=("vx", "vy"),
             base_rows=("wz",),
@@ -38,65 +38,71 @@ MADE = {
     ),
     "reaction_null_space": (
         PLANAR,
-        rm.ReactionNullSpace(rows=("wz",), damping=0.01, **TICK),
+        rm.control.ReactionNullSpace(rows=("wz",), damping=0.01, **TICK),
         {"command": THREE},
     ),
-    "joint_rate_servo": (PLANAR, rm.JointRateServo(gain=20.0, limit=40.0, **TICK), {"rate": THREE}),
-    "transpose_jacobian": (PLANAR, rm.TransposeJacobian("tool", 30.0, 20.0, **TICK), GOAL),
+    "joint_rate_servo": (
+        PLANAR,
+        rm.control.JointRateServo(gain=20.0, limit=40.0, **TICK),
+        {"rate": THREE},
+    ),
+    "transpose_jacobian": (PLANAR, rm.control.TransposeJacobian("tool", 30.0, 20.0, **TICK), GOAL),
     "joint_computed_torque": (
         PLANAR,
-        rm.JointComputedTorque(4.0, 4.0, **TICK),
+        rm.control.JointComputedTorque(4.0, 4.0, **TICK),
         {"position": THREE},
     ),
     "operational_computed_torque": (
         PLANAR,
-        rm.OperationalComputedTorque("tool", 4.0, 4.0, rows=("vx", "vy"), damping=0.05, **TICK),
+        rm.control.OperationalComputedTorque(
+            "tool", 4.0, 4.0, rows=("vx", "vy"), damping=0.05, **TICK
+        ),
         MOVING,
     ),
     "impedance": (
         PLANAR,
-        rm.Impedance("tool", 30.0, 20.0, rows=("vx", "vy"), damping=0.05, **TICK),
+        rm.control.Impedance("tool", 30.0, 20.0, rows=("vx", "vy"), damping=0.05, **TICK),
         MOVING,
     ),
     "admittance": (
         PLANAR,
-        rm.Admittance(5.0, 20.0, 10.0, **TICK),
+        rm.control.Admittance(5.0, 20.0, 10.0, **TICK),
         {"force": THREE, "reference_pose": POSE},
     ),
     "base_reaction_compensation": (
         FREE,
-        rm.BaseReactionCompensation(**TICK),
+        rm.control.BaseReactionCompensation(**TICK),
         {"acceleration": [0.3]},
     ),
     "joint_pid": (
         PLANAR,
-        rm.JointPID(20.0, 3.0, [9.0, 8.0, 7.0], limit=4.0, **TICK),
+        rm.control.JointPID(20.0, 3.0, [9.0, 8.0, 7.0], limit=4.0, **TICK),
         {"position": THREE},
     ),
-    "base_pose_tracking": (FREE, rm.BasePoseTracking(1.0, 2.0, **TICK), BASE),
+    "base_pose_tracking": (FREE, rm.control.BasePoseTracking(1.0, 2.0, **TICK), BASE),
     "frame_pose_tracking": (
         PLANAR,
-        rm.FramePoseTracking("tool", 4.0, 4.0, damping=0.1, **TICK),
+        rm.control.FramePoseTracking("tool", 4.0, 4.0, damping=0.1, **TICK),
         MOVING,
     ),
     "coordinated_tracking": (
         FREE,
-        rm.CoordinatedTracking("tool", 4.0, 4.0, 1.0, 2.0, damping=0.1, **TICK),
+        rm.control.CoordinatedTracking("tool", 4.0, 4.0, 1.0, 2.0, damping=0.1, **TICK),
         {**MOVING, **BASE},
     ),
     "reaction_wheels": (
         WHEELED,
-        rm.ReactionWheels(("w0", "w1", "w2", "w3"), 0.1, 0.5, 0.5, 0.3, **TICK),
+        rm.control.ReactionWheels(("w0", "w1", "w2", "w3"), 0.1, 0.5, 0.5, 0.3, **TICK),
         {"command": THREE},
     ),
     "wheel_desaturation": (
         WHEELED,
-        rm.WheelDesaturation(0.5, 0.1, 0.2, 0.05, **TICK),
+        rm.control.WheelDesaturation(0.5, 0.1, 0.2, 0.05, **TICK),
         {"momentum": THREE},
     ),
     "joint_reference": (
         PLANAR,
-        rm.JointReference(
+        rm.control.JointReference(
             [np.zeros(3), THREE, np.ones(3)],
             max_speed=10.0,
             max_acceleration=40.0,
@@ -106,10 +112,14 @@ MADE = {
     ),
     "pose_reference": (
         PLANAR,
-        rm.PoseReference([POSE, BASE["base_pose"], POSE], durations=0.4),
+        rm.control.PoseReference([POSE, BASE["base_pose"], POSE], durations=0.4),
         {},
     ),
-    "circle_reference": (PLANAR, rm.CircleReference([1, 0, 0], [0.9, 0, 0], [0, 0, 1], 1.5), {}),
+    "circle_reference": (
+        PLANAR,
+        rm.control.CircleReference([1, 0, 0], [0.9, 0, 0], [0, 0, 1], 1.5),
+        {},
+    ),
 }
 
 

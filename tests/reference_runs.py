@@ -262,7 +262,7 @@ def servicer(peak=40.0, **options):
         torque = {"shoulder_pitch": rm.Pulse(1.0, 2.0, peak)}
         given = {"torque": torque, "sample": 0.5, "rtol": 1e-10, "atol": 1e-12}
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", rm.SimulationWarning)
+            warnings.simplefilter("ignore", rm.errors.SimulationWarning)
             return recorded(
                 rm.simulate(robot, q, v, 6.0, **grouped(**{**given, **options, **changed}))
             )

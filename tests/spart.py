@@ -38,7 +38,7 @@ class Reference:
         base = min(ids, key=ids.get)
         self.base = self.com_frame(base, placements)
         self.links = [self.com_frame(n, placements) for n in names]
-        self.layout = rm.spart_layout(self.robot)
+        self.layout = rm.layouts.spart(self.robot)
 
     def com_frame(self, link, placements):
         frame = self.robot.frame(link)
@@ -64,7 +64,7 @@ class Unmerged:
         self.data = json.loads((folder / f"{name}.json").read_text())
         self.robot = rm.load(path, merge_fixed=False)
         self.base = inertial_placements(path)[self.robot.bodies[0].name]
-        self.layout = rm.spart_layout(self.robot)
+        self.layout = rm.layouts.spart(self.robot)
         ids = self.data["robot"]["link_id"]
         numbered = {name: n for n, name in enumerate(sorted(ids, key=ids.get))}
         #: of every body of ours SPART's number, base 0; a massless link is none of ours
@@ -117,7 +117,10 @@ def jacobian_rate_in_spart_speeds(ref, q, v, frame, point=(0, 0, 0)):
     """d/dt of the Jacobian above, by exact rules: turning axes, J̇, and the rate of B."""
     robot = ref.robot
     x = rm.frame_pose(robot, q, frame)
-    J, J_rate = rm.jacobian(robot, q, frame, point), rm.jacobian_rate(robot, q, v, frame, point)
+    J, J_rate = (
+        rm.jacobian(robot, q, frame, point),
+        rm.dynamics.jacobian_rate(robot, q, v, frame, point),
+    )
     omega = (J @ v)[:3]
     turning = np.kron(np.eye(2), vector.skew(omega))
     rate_in_axes = as_inertial_jacobian(x, J_rate + turning @ J)

@@ -14,6 +14,7 @@ import remora as rm
 from closed_loops import closed, constraint
 from mechanisms import four_bar
 from numeric import assert_close, traced
+from remora import dynamics, loops
 from remora.algebra import (
     adjugate,
     hermite,
@@ -82,7 +83,7 @@ def _with_loops(robot):
 
 CLOSED = _with_loops(ROBOT)
 LINKAGE = four_bar()
-EQUATIONS = rm.constraint_residual(CLOSED, rm.neutral(CLOSED)).size
+EQUATIONS = loops.constraint_residual(CLOSED, rm.neutral(CLOSED)).size
 
 
 def unit_quaternion(rng):
@@ -145,8 +146,8 @@ def on_closed(function, *more):
 TASK_SPECS = tuple(
     task.bind(ROBOT).spec
     for task in (
-        rm.FrameTask(TARGET, np.eye(8)[0]),
-        rm.CenterOfMassTask(np.zeros(3)),
+        rm.tasks.FrameTask(TARGET, np.eye(8)[0]),
+        rm.tasks.CenterOfMassTask(np.zeros(3)),
     )
 )
 
@@ -304,12 +305,12 @@ TABLE = {
     },
     kinematics: {
         "poses": (on_robot(rm.poses), state_q), "twists": (on_robot(rm.twists), state_q, v_),
-        "accelerations": (on_robot(rm.accelerations), state_q, v_, a_),
+        "accelerations": (on_robot(dynamics.accelerations), state_q, v_, a_),
         "frame_pose": (on_robot(rm.frame_pose, TARGET), state_q),
         "frame_twist": (on_robot(rm.frame_twist, TARGET), state_q, v_),
-        "frame_acceleration": (on_robot(rm.frame_acceleration, TARGET), state_q, v_, a_),
+        "frame_acceleration": (on_robot(dynamics.frame_acceleration, TARGET), state_q, v_, a_),
         "jacobian": (on_robot(rm.jacobian, TARGET, (0.1, 0.2, 0.3)), state_q),
-        "jacobian_rate": (on_robot(rm.jacobian_rate, TARGET, (0.1, 0.2, 0.3)), state_q, v_),
+        "jacobian_rate": (on_robot(dynamics.jacobian_rate, TARGET, (0.1, 0.2, 0.3)), state_q, v_),
     },
     solid_inertias: {
         "box_inertia": (rm.box_inertia, mass, lambda g: g.uniform(0.1, 2.0, size=3)),
@@ -318,12 +319,12 @@ TABLE = {
     },
     momentum: {
         "center_of_mass": (on_robot(rm.center_of_mass), state_q),
-        "center_of_mass_jacobian": (on_robot(rm.center_of_mass_jacobian), state_q),
+        "center_of_mass_jacobian": (on_robot(dynamics.center_of_mass_jacobian), state_q),
         "momentum": (on_robot(rm.momentum), state_q, v_),
-        "momentum_matrix": (on_robot(rm.momentum_matrix), state_q),
-        "centroidal_momentum": (on_robot(rm.centroidal_momentum), state_q, v_),
-        "centroidal_momentum_matrix": (on_robot(rm.centroidal_momentum_matrix), state_q),
-        "locked_inertia": (on_robot(rm.locked_inertia), state_q),
+        "momentum_matrix": (on_robot(dynamics.momentum_matrix), state_q),
+        "centroidal_momentum": (on_robot(dynamics.centroidal_momentum), state_q, v_),
+        "centroidal_momentum_matrix": (on_robot(dynamics.centroidal_momentum_matrix), state_q),
+        "locked_inertia": (on_robot(dynamics.locked_inertia), state_q),
         "kinetic_energy": (on_robot(rm.kinetic_energy), state_q, v_),
         "potential_energy": (
             lambda q: rm.potential_energy(ROBOT.replace(gravity=np.array([1.0, 2.0, 3.0])), q),
@@ -332,17 +333,19 @@ TABLE = {
     },
     floating: {
         "generalized_jacobian": (on_robot(rm.generalized_jacobian, TARGET), state_q),
-        "generalized_jacobian_rate": (on_robot(rm.generalized_jacobian_rate, TARGET), state_q, v_),
-        "base_response": (on_robot(rm.base_response), state_q),
-        "base_response_rate": (on_robot(rm.base_response_rate), state_q, v_),
+        "generalized_jacobian_rate": (
+            on_robot(dynamics.generalized_jacobian_rate, TARGET), state_q, v_,
+        ),
+        "base_response": (on_robot(dynamics.base_response), state_q),
+        "base_response_rate": (on_robot(dynamics.base_response_rate), state_q, v_),
         "floating_inverse_dynamics": (
-            on_robot(rm.floating_inverse_dynamics), state_q, v_, array(ROBOT.nv - 6), bodies6,
+            on_robot(dynamics.floating_inverse_dynamics), state_q, v_, array(ROBOT.nv - 6), bodies6,
         ),
     },
-    friction: {"friction_forces": (on_robot(rm.friction_forces), v_)},
-    springs: {"spring_forces": (lambda q: rm.spring_forces(LIMITED, q), state_q)},
+    friction: {"friction_forces": (on_robot(dynamics.friction_forces), v_)},
+    springs: {"spring_forces": (lambda q: dynamics.spring_forces(LIMITED, q), state_q)},
     stops: {
-        "stop_forces": (lambda q, v: rm.stop_forces(LIMITED, q, v, 100.0, 0.1), state_q, v_),
+        "stop_forces": (lambda q, v: dynamics.stop_forces(LIMITED, q, v, 100.0, 0.1), state_q, v_),
         "stop_overlaps": (lambda q: stops.stop_overlaps(LIMITED, q), state_q),
         "stop_rates": (lambda v: stops.stop_rates(LIMITED, v), v_),
         "in_contact": (lambda q: stops.in_contact(LIMITED, q), state_q),
@@ -380,7 +383,8 @@ TABLE = {
             state_q, v_, a_, s6,
         ),
         "newton_euler_solution": (
-            lambda *a: tuple(rm.newton_euler_solution(ROBOT, *a)), state_q, v_, a_, bodies6,
+            lambda *a: tuple(rm.papers.vt18.newton_euler_solution(ROBOT, *a)),
+            state_q, v_, a_, bodies6,
         ),
         "reaction_wrenches": (on_robot(rm.reaction_wrenches), state_q, v_, a_, bodies6),
         "mass_matrix": (on_robot(rm.mass_matrix), state_q),
@@ -389,23 +393,23 @@ TABLE = {
     },
     derivatives: {
         "forward_dynamics_derivatives": (
-            on_robot(rm.forward_dynamics_derivatives), state_q, v_, a_, bodies6,
+            on_robot(dynamics.forward_dynamics_derivatives), state_q, v_, a_, bodies6,
         ),
         "constraint_multiplier_derivatives": (
-            lambda *a: tuple(rm.constraint_multiplier_derivatives(LINKAGE, *a)),
+            lambda *a: tuple(loops.constraint_multiplier_derivatives(LINKAGE, *a)),
             array(3), array(3), array(3),
         ),
         "constrained_inverse_dynamics_derivatives": (
-            lambda *a: tuple(rm.constrained_inverse_dynamics_derivatives(LINKAGE, *a)),
+            lambda *a: tuple(loops.constrained_inverse_dynamics_derivatives(LINKAGE, *a)),
             array(3), array(3), array(3),
         ),
         "inverse_dynamics_derivatives": (
-            on_robot(rm.inverse_dynamics_derivatives), state_q, v_, a_, bodies6,
+            on_robot(dynamics.inverse_dynamics_derivatives), state_q, v_, a_, bodies6,
         ),
     },
     regressor: {
-        "inertia_regressor": (on_robot(rm.inertia_regressor), state_q, v_, a_),
-        "inertia_derivatives": (on_robot(rm.inertia_derivatives), state_q, v_, a_, bodies6),
+        "inertia_regressor": (on_robot(dynamics.inertia_regressor), state_q, v_, a_),
+        "inertia_derivatives": (on_robot(dynamics.inertia_derivatives), state_q, v_, a_, bodies6),
     },
     link_jacobians: {
         "energy_matrix": (inertia_of(link_jacobians.energy_matrix), mass, v3, I3),
@@ -431,9 +435,9 @@ TABLE = {
         "base_velocity": (on_robot(rm.base_velocity), state_q, joints_, s6),
         "reduced_mass_matrix": (on_robot(rm.reduced_mass_matrix), state_q),
         "reduced_coriolis_matrix": (on_robot(rm.reduced_coriolis_matrix), state_q, joints_, s6),
-        "reduced_momentum_force": (on_robot(rm.reduced_momentum_force), state_q, s6),
+        "reduced_momentum_force": (on_robot(dynamics.reduced_momentum_force), state_q, s6),
         "reduced_forward_dynamics": (
-            on_robot(rm.reduced_forward_dynamics), state_q, joints_, joints_, s6,
+            on_robot(dynamics.reduced_forward_dynamics), state_q, joints_, joints_, s6,
         ),
         "reduced_flow": (on_robot(reduced.reduced_flow), state_q, joints_, joints_, s6),
     },
@@ -443,9 +447,11 @@ TABLE = {
         ),
     },
     center_of_mass_coordinates: {
-        "separated_velocity": (on_robot(rm.separated_velocity), state_q, v_),
-        "separated_mass_matrix": (on_robot(rm.separated_mass_matrix), state_q),
-        "separated_coriolis_matrix": (on_robot(rm.separated_coriolis_matrix), state_q, v_),
+        "separated_velocity": (on_robot(rm.papers.fpg11.separated_velocity), state_q, v_),
+        "separated_mass_matrix": (on_robot(rm.papers.fpg11.separated_mass_matrix), state_q),
+        "separated_coriolis_matrix": (
+            on_robot(rm.papers.fpg11.separated_coriolis_matrix), state_q, v_,
+        ),
     },
     euler_angles: {
         "euler_coordinates": (on_robot(euler_angles.euler_coordinates), state_q, v_),
@@ -460,34 +466,34 @@ TABLE = {
         "inverse": (on_robot(euler_angles.inverse), state_q, v_, a_, bodies6),
     },
     joint_relations: {
-        "joint_twists": (on_robot(rm.joint_twists), state_q, bodies6),
-        "joint_speeds": (on_robot(rm.joint_speeds), state_q, bodies6),
-        "joint_accelerations": (on_robot(rm.joint_accelerations), state_q, bodies6, bodies6),
+        "joint_twists": (on_robot(dynamics.joint_twists), state_q, bodies6),
+        "joint_speeds": (on_robot(dynamics.joint_speeds), state_q, bodies6),
+        "joint_accelerations": (on_robot(dynamics.joint_accelerations), state_q, bodies6, bodies6),
         "constraint_violation": (
-            on_robot(rm.constraint_violation), state_q, v_, bodies6, bodies6,
+            on_robot(dynamics.constraint_violation), state_q, v_, bodies6, bodies6,
         ),
     },
     loop_kinematics: {
-        "constraint_residual": (on_closed(rm.constraint_residual), state_q),
-        "constraint_jacobian": (on_closed(rm.constraint_jacobian), state_q),
-        "constraint_bias": (on_closed(rm.constraint_bias), state_q, v_),
+        "constraint_residual": (on_closed(loops.constraint_residual), state_q),
+        "constraint_jacobian": (on_closed(loops.constraint_jacobian), state_q),
+        "constraint_bias": (on_closed(loops.constraint_bias), state_q, v_),
     },
     null_space: {
         "constraint_null_space": (
-            lambda q: rm.constraint_null_space(LINKAGE, q, ("j2",)), array(3),
+            lambda q: loops.constraint_null_space(LINKAGE, q, ("j2",)), array(3),
         ),
     },
     projection: {
-        "project_configuration": (on_closed(rm.project_configuration), state_q),
-        "project_velocity": (on_closed(rm.project_velocity), state_q, v_),
+        "project_configuration": (on_closed(loops.project_configuration), state_q),
+        "project_velocity": (on_closed(loops.project_velocity), state_q, v_),
         "closing_momentum": (on_closed(projection.closing_momentum), state_q, array(EQUATIONS)),
         "constraint_impulse": (
-            lambda *a: tuple(rm.constraint_impulse(CLOSED, *a)), state_q, v_,
+            lambda *a: tuple(loops.constraint_impulse(CLOSED, *a)), state_q, v_,
         ),
     },
     reactions: {
         "constraint_multipliers": (
-            on_closed(rm.constraint_multipliers), state_q, v_, a_, bodies6,
+            on_closed(loops.constraint_multipliers), state_q, v_, a_, bodies6,
         ),
         "constraint_wrenches": (on_closed(rm.constraint_wrenches), state_q, v_, a_, bodies6),
         "wrenches_of": (on_closed(reactions.wrenches_of), state_q, array(EQUATIONS)),
@@ -496,7 +502,7 @@ TABLE = {
     rm: {
         "jacobian_world": (on_robot(rm.jacobian, TARGET, (0.1, 0.2, 0.3), "world"), state_q),
         "jacobian_rate_world": (
-            on_robot(rm.jacobian_rate, TARGET, (0.1, 0.2, 0.3), "world"), state_q, v_,
+            on_robot(dynamics.jacobian_rate, TARGET, (0.1, 0.2, 0.3), "world"), state_q, v_,
         ),
         "configuration": (
             lambda x, angle: rm.configuration(SERVICER, {"elbow_pitch": angle}, base=x), x8, array()

@@ -22,8 +22,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import remora as rm
 from printed_text import assert_same_text
+from public_names import everywhere
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -107,7 +107,7 @@ def shell(command):
 
 def test_the_reference_has_every_public_name():
     text = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
-    assert [name for name in rm.__all__ if not re.search(rf"\b{name}\b", text)] == []
+    assert [name for name in everywhere() if not re.search(rf"\b{name}\b", text)] == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -20,13 +20,35 @@ def printed(code):
     return done.stdout.split()
 
 
-def test_the_list_of_names_is_what_is_imported():
-    homes = homes_of_names(source_of(rm))
-    assert sorted(homes) == sorted(rm.__all__)
+PAPERS = [rm.papers.dm93, rm.papers.fpg11, rm.papers.sa24, rm.papers.spart17, rm.papers.vt18]
+NOUNS = [rm.actuators, rm.analysis, rm.control, rm.dynamics, rm.layouts, rm.loops, rm.sensors]
+
+
+@pytest.mark.parametrize(
+    "package", [rm, *NOUNS, rm.tasks, rm.world, rm.papers, *PAPERS], ids=lambda m: m.__name__
+)
+def test_the_list_of_names_is_what_is_imported(package):
+    homes = homes_of_names(source_of(package))
+    assert sorted(homes) == sorted(package.__all__)
     for name, home in homes.items():
         module = importlib.import_module(home)
         whole = getattr(module, name, None) or importlib.import_module(f"{home}.{name}")
-        assert getattr(rm, name) is whole, name
+        assert getattr(package, name) is whole, name
+    shown = [name for name in dir(package) if not name.startswith("__")]
+    assert shown == sorted(package.__all__)
+
+
+def test_every_name_is_in_one_place():
+    places = {}
+    for package in (rm, *NOUNS, rm.tasks, rm.world, *PAPERS):
+        for name in package.__all__:
+            places.setdefault(name, []).append(package.__name__)
+    assert {name: found for name, found in places.items() if len(found) > 1} == {}
+    assert len(rm.__all__) <= 135
+
+
+def test_names_that_users_of_pinocchio_know():
+    assert (rm.aba, rm.rnea, rm.crba) == (rm.forward_dynamics, rm.inverse_dynamics, rm.mass_matrix)
 
 
 def test_import_loads_nothing_but_the_names():
@@ -56,6 +78,8 @@ def test_what_is_pickled_comes_back():
 @pytest.mark.parametrize(
     ("name", "message"),
     [
+        ("JointPD", "has no attribute 'JointPD'; it is remora.control.JointPD$"),
+        ("image_rates", "has no attribute 'image_rates'; it is remora.papers.dm93.image_rates$"),
         ("simualte", "module 'remora' has no attribute 'simualte'; did you mean 'simulate'?"),
         ("forwarddynamics", "has no attribute 'forwarddynamics'; did you mean 'forward_dynamics'?"),
         ("xylophone", "module 'remora' has no attribute 'xylophone'$"),
@@ -88,7 +112,7 @@ def test_a_fault_in_a_module_is_not_hidden(tmp_path, monkeypatch):
 def test_a_package_without_source_is_refused():
     module = types.ModuleType("made_in_memory")
     with pytest.raises(ImportError, match="needs its source file"):
-        lazy_names(module)
+        lazy_names(module)[0]("thing")
 
 
 def test_sigint_is_looked_at_when_remora_is_imported():

@@ -19,13 +19,13 @@ moves = {
     )
 }
 run = rm.simulate(robot, q, np.zeros(robot.nv), 20.0, prescribed=moves, record=0.1)
-found = rm.conditioning(robot, run.q, "tool", "floating", subspace="twist", t=run.t)
+found = rm.analysis.conditioning(robot, run.q, "tool", "floating", subspace="twist", t=run.t)
 found.plot().savefig("docs/pictures/conditioning.png", dpi=110)
 
 path = np.repeat(q[None], 21, axis=0)
 path[:, 8:] += np.linspace(0, 1, 21)[:, None] * np.array([0.8, 0.3, 0, -0.9, 0, 0.4, 0])
 errors = {"mass": 0.02, "inertia": 0.02, "com": 0.005, "length": 0.001, "bus.inertia": 0.05}
-sensitivity = rm.miss_sensitivity(robot, path, "tool", errors)
+sensitivity = rm.analysis.miss_sensitivity(robot, path, "tool", errors)
 misses = sensitivity.monte_carlo(400)[1]
 sensitivity.plot(misses=misses).savefig("docs/pictures/sensitivity.png", dpi=110)
 

@@ -68,14 +68,14 @@ def two_arms():
     q, tick = np.array([0, 0, 0, 0.5, -1.2, 0.7, -0.5, 1.2, -0.7]), {"sample_time": 0.01}
     x = rm.frame_pose(robot, q, "atool")
     goal = pose.from_parts(x[:4], pose.translation(x) + np.array([0.1, 0.15, 0.0]))
-    line = rm.PoseReference([x, goal], 10.0, **tick)
+    line = rm.control.PoseReference([x, goal], 10.0, **tick)
     figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.4), width_ratios=(1.2, 1))
     arm = tuple(f"a{i + 1}_joint" for i in range(3))
     for joints, held, label in (
         ((), ("wz",), "other arm compensates"),
         (arm, "none", "other arm locked"),
     ):
-        law = rm.OperationalComputedTorque("atool", 4.0, 4.0, rows="plane", base_rows=held,
+        law = rm.control.OperationalComputedTorque("atool", 4.0, 4.0, rows="plane", base_rows=held,
                                            joints=joints, **tick)  # fmt: skip
         system = rm.System(robot, [line, law])
         locked = [f"b{i + 1}_joint" for i in range(3)] if joints else []
@@ -117,7 +117,7 @@ def unwinding():
         [quaternion.from_axis_angle(np.array([0, 0, 1.0]), np.radians(200)), np.zeros(4)]
     )
     for error in ("logarithm", "vector"):
-        law = rm.BasePoseTracking(0.04, 0.4, error=error, **tick)
+        law = rm.control.BasePoseTracking(0.04, 0.4, error=error, **tick)
         run = rm.simulate(
             rm.System(robot, [law]),
             start,
@@ -131,12 +131,12 @@ def unwinding():
         print(f"200 deg of error, {error}: turns by {abs(angle[-1] - angle[0]):.1f} deg")
     ways = [pose.from_quaternion(quaternion.from_axis_angle(np.array([0, 0, 1.0]), a))
             for a in np.radians([0, 150, 300, 450])]  # fmt: skip
-    line = rm.PoseReference(ways, 20.0, **tick)
+    line = rm.control.PoseReference(ways, 20.0, **tick)
     connect = {
         f"base_pose_tracking.base_{x}": f"pose_reference.{x}"
         for x in ("pose", "twist", "twist_rate")
     }
-    law = rm.BasePoseTracking(1.0, 2.0, **tick)
+    law = rm.control.BasePoseTracking(1.0, 2.0, **tick)
     system = rm.System(robot, [line, law], connect)
     run = rm.simulate(
         system,
@@ -167,11 +167,11 @@ def wall():
         deep = 0.15 if base == "fixed" else 0.065
         goal = pose.from_parts(x[:4], pose.translation(x) + np.array([deep, 0.0, 0.0]))
         ways = [x, goal] if base == "fixed" else [x, goal, x]
-        line = rm.PoseReference(ways, 4.0 if base == "fixed" else 3.0, **tick)
+        line = rm.control.PoseReference(ways, 4.0 if base == "fixed" else 3.0, **tick)
         surface = pose.translation(x) + np.array([0.05, 0.0, 0.0])
-        law = rm.Impedance("tool", [20.0] * 3 + [200.0] * 3, [4.0] * 3 + [80.0] * 3, rows="plane",
-                           base=base, **tick)  # fmt: skip
-        block = rm.Wall("tool", surface, (-1, 0, 0), 5e3, 50.0)
+        stiffness, damping = [20.0] * 3 + [200.0] * 3, [4.0] * 3 + [80.0] * 3
+        law = rm.control.Impedance("tool", stiffness, damping, rows="plane", base=base, **tick)
+        block = rm.world.Wall("tool", surface, (-1, 0, 0), 5e3, 50.0)
         run = rm.simulate(
             rm.System(robot, [line, law, block]),
             q[-robot.nq :],
@@ -230,9 +230,11 @@ def wheels():
         def act(self, at):
             return rm.Wrench("bus", torque=self.torque * np.array([1.0, 0.0, 0.0]))
 
-    law = rm.AttitudePD(robot, (1, 0, 0, 0), 2.0, 6.0, 0.2, torque_output=True, name="attitude")
-    motors = rm.ReactionWheels(names, 0.05, 150.0, **tick)
-    dump = rm.WheelDesaturation(0.5, 0.03, 0.8, 0.1, **tick)
+    law = rm.control.AttitudePD(
+        robot, (1, 0, 0, 0), 2.0, 6.0, 0.2, torque_output=True, name="attitude"
+    )
+    motors = rm.control.ReactionWheels(names, 0.05, 150.0, **tick)
+    dump = rm.control.WheelDesaturation(0.5, 0.03, 0.8, 0.1, **tick)
     figure, (top, middle, bottom) = plt.subplots(3, 1, figsize=(8, 5.4), sharex=True)
     for label, parts, color in (
         ("with desaturation", [dump], "tab:blue"),
@@ -294,8 +296,10 @@ def reaches():
     """10,000 closed-loop reaches with dispersed masses and noise, in one batch; 50 Hz."""
     robot = planar("reach", ONE, 3)
     q, tick = np.array([0, 0, 0, 0.7, -1.4, 0.7]), {"sample_time": 0.02}
-    path = rm.JointReference([q[3:], q[3:] + np.array([-0.9, 0.8, 0.5])], durations=8.0, **tick)
-    law = rm.JointComputedTorque(9.0, 6.0, **tick)
+    path = rm.control.JointReference(
+        [q[3:], q[3:] + np.array([-0.9, 0.8, 0.5])], durations=8.0, **tick
+    )
+    law = rm.control.JointComputedTorque(9.0, 6.0, **tick)
     connect = {
         "encoders.clean": "joint_reference.position",
         "joint_computed_torque.position": "encoders.noisy",
@@ -346,13 +350,13 @@ def circle():
     q[8:] = np.radians([0, 40, 20, -80, 0, 60, 0])
     start = rm.frame_pose(robot, q, "tool")
     place = pose.translation(start)
-    turn = rm.CircleReference(
+    turn = rm.control.CircleReference(
         place, place + np.array([0, 0.1, 0]), (1, 0, 0), 20.0, start[:4], **tick
     )
     figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.4))
     for base in ("floating", "fixed"):
-        law = rm.ResolvedRate("tool", base=base, gain=5.0, damping=1e-3, **tick)
-        system = rm.System(robot, [turn, law, rm.JointRateServo(gain=50.0, **tick)])
+        law = rm.control.ResolvedRate("tool", base=base, gain=5.0, damping=1e-3, **tick)
+        system = rm.System(robot, [turn, law, rm.control.JointRateServo(gain=50.0, **tick)])
         run = rm.simulate(
             system, q, v, 22.0, integrator=rm.Integrator("rk4", step=0.01), record=0.1
         )
@@ -362,9 +366,9 @@ def circle():
     left.axhline(1.0, color="0.5", ls="--", lw=0.8)
     left.set(xlabel="t, s", ylabel="distance from the circle's point, mm")
     goal = pose.from_parts(start[:4], place + np.array([0.0, 0.08, 0.0]))
-    line = rm.PoseReference([start, goal], 20.0, "straight", sample_time=0.005)
+    line = rm.control.PoseReference([start, goal], 20.0, "straight", sample_time=0.005)
     for held, label in (("orientation", "zero reaction"), ("none", "not compensated")):
-        law = rm.OperationalComputedTorque(
+        law = rm.control.OperationalComputedTorque(
             "tool", 4.0, 4.0, rows="position", base_rows=held, sample_time=0.005
         )
         run = rm.simulate(
@@ -394,10 +398,10 @@ def pointing(length, seconds, method="least_squares", **options):
     x = rm.frame_pose(robot, q, "tool")
     away = length * np.array([-0.5, np.sqrt(0.75), 0.0])
     goal = pose.from_parts(x[:4], pose.translation(x) + away)
-    line = rm.PoseReference([x, goal, x], seconds, "straight", **tick)
-    law = rm.DesiredReaction("tool", rows="plane", base_rows=("wz",), gain=2.0, base_gain=2.0,
-                             point="x", method=method, **options, **tick)  # fmt: skip
-    system = rm.System(robot, [line, law, rm.JointRateServo(gain=20.0, **tick)])
+    line = rm.control.PoseReference([x, goal, x], seconds, "straight", **tick)
+    options |= {"gain": 2.0, "base_gain": 2.0, "point": "x", "method": method, **tick}
+    law = rm.control.DesiredReaction("tool", rows="plane", base_rows=("wz",), **options)
+    system = rm.System(robot, [line, law, rm.control.JointRateServo(gain=20.0, **tick)])
     return rm.simulate(
         system,
         q,

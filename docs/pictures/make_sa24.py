@@ -79,7 +79,7 @@ def figure_9(space, seconds=15.0):
     figure = Figure(figsize=(8.2, 3.1))
     first = None
     for k, (law, kp, kv) in enumerate((("printed", 40.0, 20.0), ("linearizing", 16.0, 4.0))):
-        control = rm.EndEffectorWrenchControl(robot, targets, kp, kv, law)
+        control = rm.control.EndEffectorWrenchControl(robot, targets, kp, kv, law)
         t, q = closed_loop(space, robot, control, seconds)
         errors = control.errors(robot, q)
         print(law, " | ".join(f"{x:.1e}" for x in errors[-1]))

@@ -52,11 +52,11 @@ save(
 
 # Figure 6: straight-path workspace of the floating robot, from one configuration
 q = posed(TWO, 40.0, -70.0)
-found = rm.straight_path_workspace(TWO, q, "tool", "floating", "xy", directions=720)
+found = rm.analysis.straight_path_workspace(TWO, q, "tool", "floating", "xy", directions=720)
 save(found.plot(robot=TWO, q=q), "6")
 
 # beyond Figure 6: regions by dynamic singularities
-found = rm.floating_workspace(TWO, "tool", "xy")
+found = rm.analysis.floating_workspace(TWO, "tool", "xy")
 save(found.plot(robot=TWO, q=q), "regions")
 
 # Figure 7: ellipses along a motion of the arm with a fixed base, and of the floating one

@@ -52,7 +52,7 @@ def rotations(robot, q):
 def tree_rates(robot, q, twists):
     """q̇ and Γ̇ [VT18, eqs. 45, 47], and the speeds."""
     at_origin = stack([screw.adjoint(c, t) for c, t in zip(TO_COM, twists, strict=True)], axis=-2)
-    v = rm.joint_speeds(robot, q, at_origin)
+    v = rm.dynamics.joint_speeds(robot, q, at_origin)
     return concatenate([0.5 * dq.mul(q[:8], dq.pure(v[:6])), v[6:]]), v, at_origin
 
 

@@ -11,6 +11,7 @@ import ast
 import difflib
 import importlib
 import importlib.util
+import sys
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
@@ -22,15 +23,17 @@ def lazy_names(module: ModuleType) -> tuple[Callable[[str], Any], Callable[[], l
     Args:
         module: the package; its `__all__` is the list of names for `dir` and tab completion.
     """
-    homes, package = homes_of_names(source_of(module)), module.__name__
+    package, homes = module.__name__, dict[str, str]()
 
     def find(name: str) -> Any:
+        if not homes:
+            homes.update(homes_of_names(source_of(module)))
         if name in homes:
             value = _imported(homes[name], name, package)
-        elif not name.startswith("_") and importlib.util.find_spec(f"{package}.{name}"):
+        elif _is_submodule(module, name):
             value = importlib.import_module(f"{package}.{name}")
         else:
-            raise AttributeError(_unknown(package, name, module.__all__))
+            raise AttributeError(_unknown(module, name))
         setattr(module, name, value)  # found without this function from now on
         return value
 
@@ -80,7 +83,33 @@ def _imported(home: str, name: str, package: str) -> Any:
     return importlib.import_module(f"{home}.{name}")
 
 
-def _unknown(package: str, name: str, known: list[str]) -> str:
-    close = [] if name.startswith("_") else difflib.get_close_matches(name, known, 1, cutoff=0.7)
-    hint = f"; did you mean {close[0]!r}?" if close else ""
+def _is_submodule(module: ModuleType, name: str) -> bool:
+    is_package = "__path__" in vars(module)
+    full = f"{module.__name__}.{name}"
+    return is_package and not name.startswith("_") and importlib.util.find_spec(full) is not None
+
+
+def _unknown(module: ModuleType, name: str) -> str:
+    """Return the message for an unknown name; one in a module of the package is suggested first."""
+    package, hint = module.__name__, ""
+    known: list[str] = module.__all__
+    close = difflib.get_close_matches(name, known, 1, cutoff=0.7)
+    places = [] if name.startswith("_") else _places(module, name)
+    if places:
+        hint = f"; it is {places[0]}"
+    elif close and not name.startswith("_"):
+        hint = f"; did you mean {close[0]!r}?"
     return f"module {package!r} has no attribute {name!r}{hint}"
+
+
+def _places(module: ModuleType, name: str) -> list[str]:
+    """Return the full names of a public name in the public modules below a package."""
+    found: list[str] = []
+    for own in module.__all__:
+        path = f"{module.__name__}.{own}"
+        below = sys.modules.get(path) if own.islower() else None
+        if below is None and own.islower() and _is_submodule(module, own):
+            below = importlib.import_module(path)
+        if below is not None and "__all__" in vars(below):
+            found += [f"{path}.{name}"] * (name in below.__all__) + _places(below, name)
+    return found

@@ -31,7 +31,7 @@ def test_projection_onto_the_null_space(rng):
 
 def test_a_matrix_without_full_rank_is_refused_without_damping():
     A = np.array([[1.0, 2.0, 3.0], [2.0, 4.0, 6.0]])
-    with pytest.raises(rm.SingularMatrix):
+    with pytest.raises(rm.errors.SingularMatrix):
         damped_inverse(A)
     assert np.all(np.isfinite(damped_inverse(A, 1e-3)))
 
@@ -54,5 +54,5 @@ def test_the_adjugate_of_a_singular_matrix_exists():
 
 def test_adjugates_of_other_shapes_are_refused():
     for shape in ((2, 3), (LARGEST + 1, LARGEST + 1)):
-        with pytest.raises(rm.ShapeError, match="square matrix of at most 10 rows"):
+        with pytest.raises(rm.errors.ShapeError, match="square matrix of at most 10 rows"):
             adjugate(np.zeros(shape))

@@ -62,7 +62,9 @@ def test_ranges_of_joints_with_several_freedoms_are_pairs():
     )  # fmt: skip
     (found,) = sampling.joint_ranges(robot, "tip", ranges={"cross": [(-0.5, 1.0), (0.25, 2.0)]})
     assert (found.lower, found.upper) == ((-0.5, 0.25), (1.0, 2.0))
-    with pytest.raises(rm.InvalidValue, match=r"range of joint 'cross' must be 2 x 2 numbers"):
+    with pytest.raises(
+        rm.errors.InvalidValue, match=r"range of joint 'cross' must be 2 x 2 numbers"
+    ):
         sampling.joint_ranges(robot, "tip", ranges={"cross": (-0.5, 1.0)})
 
 
@@ -134,5 +136,5 @@ def test_a_surface_encloses_the_cells_and_values_are_those_of_the_nearest():
     assert found[0] == pytest.approx(mean_of[0])
     assert found[2] == pytest.approx(mean_of[2])
     for wrong, words in ((mask[0], "in the plane"), (0 * mask == 1, "is empty")):
-        with pytest.raises(rm.InvalidValue, match=words):
+        with pytest.raises(rm.errors.InvalidValue, match=words):
             cells.surface(wrong, grid)

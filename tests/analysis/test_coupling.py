@@ -13,25 +13,25 @@ def test_the_factor_is_the_largest_answer():
     robot = rm.load("servicer")
     q, _ = rm.random_state(robot, 3, 4)
     for part, rows in (("rotation", slice(0, 3)), ("translation", slice(3, 6))):
-        found = rm.coupling(robot, q, part)
-        response = rm.base_response(robot, q)[..., rows, :]
+        found = rm.analysis.coupling(robot, q, part)
+        response = rm.dynamics.base_response(robot, q)[..., rows, :]
         assert_close(found.response, response)
         assert_close(found.factor, np.linalg.norm(response, ord=2, axis=(-2, -1)), 1e-12)
         answer = (response @ found.worst[..., None])[..., 0]
         assert_close(np.linalg.norm(answer, axis=-1), found.factor, 1e-12)
         assert_close(found.per_joint, np.linalg.norm(response, axis=-2), 1e-12)
-    one = rm.coupling(robot, q, joints=["elbow_pitch"])
-    assert_close(one.factor, rm.coupling(robot, q).per_joint[..., 3], 1e-12)
+    one = rm.analysis.coupling(robot, q, joints=["elbow_pitch"])
+    assert_close(one.factor, rm.analysis.coupling(robot, q).per_joint[..., 3], 1e-12)
 
 
 def test_a_map_has_factor_and_joints():
     robot = rm.load("spart17_planar")
     angles = np.linspace(-1.0, 1.0, 4)
-    found = rm.coupling_map(robot, {"joint_1": angles, "joint_2": angles[:3]})
+    found = rm.analysis.coupling_map(robot, {"joint_1": angles, "joint_2": angles[:3]})
     assert found.shape == (4, 3, 3)
     q = rm.neutral(robot)
     q[8:] = angles[2], angles[1]
-    one = rm.coupling(robot, q)
+    one = rm.analysis.coupling(robot, q)
     assert_close(found[2, 1], [one.factor, *one.per_joint], 1e-12)
 
 
@@ -43,7 +43,7 @@ def test_a_budget_adds_up_to_the_motion_of_the_vehicle():
         return np.concatenate([np.zeros(6), own - 0.3 * v[6:]])
 
     run = rm.simulate(robot, rm.neutral(robot), np.zeros(robot.nv), 5.0, torque=torque, record=0.01)
-    found = rm.disturbance_budget(robot, run.t, run.q, run.v)
+    found = rm.analysis.disturbance_budget(robot, run.t, run.q, run.v)
     assert found.names == ("joint_1", "joint_2", "joint_3", "momentum")
     x = rm.poses(robot, run.q)[:, 0]
     moved = pose.translation(x[-1]) - pose.translation(x[0])
@@ -56,14 +56,14 @@ def test_a_budget_adds_up_to_the_motion_of_the_vehicle():
     v = np.zeros(robot.nv)
     v[2] = 0.1
     spun = rm.simulate(robot, rm.neutral(robot), v, 1.0, locked=robot.joints.names[1:], record=0.01)
-    turned = rm.disturbance_budget(robot, spun.t, spun.q, spun.v)
+    turned = rm.analysis.disturbance_budget(robot, spun.t, spun.q, spun.v)
     assert_close(turned.rotation[-1, 2], 0.1, 1e-9)
 
 
 def test_the_demand_is_the_momentum_of_an_arm_on_a_vehicle_that_does_not_turn():
     robot = rm.random_robot(5, bodies=8)
     q, v = rm.random_state(robot, 0, 5)
-    demand = rm.momentum_demand(robot, q, v)
+    demand = rm.analysis.momentum_demand(robot, q, v)
     for k in range(5):  # body by body: h = Σ R I ω + m (c - c_total) × ċ
         held = np.concatenate([np.zeros(6), v[k, 6:]])
         x, V = rm.poses(robot, q[k]), rm.twists(robot, q[k], held)
@@ -83,8 +83,8 @@ def test_the_margin_is_that_of_a_linear_program():
     robot = rm.load("servicer")
     q, v = rm.random_state(robot, 2, 6)
     capacity = np.array([20.0, 25.0, 20.0, 15.0])
-    margin = rm.wheel_margin(robot, q, v, PYRAMID, capacity)
-    demand = rm.momentum_demand(robot, q, v)
+    margin = rm.analysis.wheel_margin(robot, q, v, PYRAMID, capacity)
+    demand = rm.analysis.momentum_demand(robot, q, v)
     R = pose.to_rotation_matrix(rm.poses(robot, q)[:, 0])
     for k in range(6):
         own = R[k].T @ demand[k]
@@ -99,7 +99,7 @@ def test_the_margin_is_that_of_a_linear_program():
 
 
 def test_three_wheels_make_a_box():
-    normals, distance = rm.wheel_envelope(np.eye(3), [1.0, 2.0, 3.0])
+    normals, distance = rm.analysis.wheel_envelope(np.eye(3), [1.0, 2.0, 3.0])
     assert_close(np.sort(distance), [1.0, 2.0, 3.0])
     assert_close(np.abs(normals) @ [1.0, 2.0, 3.0], distance)
 
@@ -107,14 +107,17 @@ def test_three_wheels_make_a_box():
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda r, q: rm.coupling(r, q, "spin"), "rotation, translation"),
-        (lambda r, q: rm.coupling(rm.load("servicer", base="fixed"), q[8:]), "free joint"),
-        (lambda r, q: rm.coupling_map(r, {}), "the grid is empty"),
-        (lambda r, q: rm.wheel_envelope([[1, 0, 0], [0, 1, 0]], [1, 1]), "span three"),
-        (lambda r, q: rm.wheel_envelope(2 * np.eye(3), [1, 1, 1]), "unit length"),
-        (lambda r, q: rm.disturbance_budget(r, [0, 1], [q, q], np.zeros((2, r.nv))), "3 samples"),
+        (lambda r, q: rm.analysis.coupling(r, q, "spin"), "rotation, translation"),
+        (lambda r, q: rm.analysis.coupling(rm.load("servicer", base="fixed"), q[8:]), "free joint"),
+        (lambda r, q: rm.analysis.coupling_map(r, {}), "the grid is empty"),
+        (lambda r, q: rm.analysis.wheel_envelope([[1, 0, 0], [0, 1, 0]], [1, 1]), "span three"),
+        (lambda r, q: rm.analysis.wheel_envelope(2 * np.eye(3), [1, 1, 1]), "unit length"),
         (
-            lambda r, q: rm.disturbance_budget(r, [0, 1, 1], [q] * 3, np.zeros((3, r.nv))),
+            lambda r, q: rm.analysis.disturbance_budget(r, [0, 1], [q, q], np.zeros((2, r.nv))),
+            "3 samples",
+        ),
+        (
+            lambda r, q: rm.analysis.disturbance_budget(r, [0, 1, 1], [q] * 3, np.zeros((3, r.nv))),
             "increase",
         ),
     ],

@@ -7,7 +7,7 @@ from scipy.integrate import solve_ivp
 import remora as rm
 from numeric import assert_close, configuration_rate
 from remora.algebra import pose
-from remora.analysis import floating_workspace
+from remora.analysis import free_floating_workspace
 
 FREE = {"joint_1": (-10.0, 10.0), "joint_2": (-10.0, 10.0)}
 
@@ -25,7 +25,7 @@ def tool(robot, q):
 def test_a_fixed_arm_moves_to_the_circle_of_its_reach():
     robot = rm.load("spart17_planar")
     q = start(robot, 0.6, -1.3)
-    found = rm.straight_path_workspace(
+    found = rm.analysis.straight_path_workspace(
         robot, q, "tool", "fixed", "xy", directions=90, ranges=FREE, smallest=1e-4
     )
     assert set(found.reason) == {"singular"}
@@ -40,7 +40,7 @@ def test_a_fixed_arm_moves_to_the_circle_of_its_reach():
 def test_limits_end_a_path_where_inverse_kinematics_meets_them():
     robot = rm.load("spart17_planar")
     q = start(robot, 0.6, -1.3)
-    found = rm.straight_path_workspace(robot, q, "tool", "fixed", "xy", directions=60)
+    found = rm.analysis.straight_path_workspace(robot, q, "tool", "fixed", "xy", directions=60)
     assert {"joint_1", "joint_2"} < set(found.reason)
     for reason, end in zip(found.reason, found.q, strict=True):
         if reason != "singular":
@@ -57,7 +57,7 @@ def test_limits_end_a_path_where_inverse_kinematics_meets_them():
 def test_a_floating_path_is_that_of_an_independent_integration():
     robot = rm.load("spart17_planar")
     q = start(robot, 0.6, -1.3)
-    found = rm.straight_path_workspace(robot, q, "tool", "floating", "xy", directions=8)
+    found = rm.analysis.straight_path_workspace(robot, q, "tool", "floating", "xy", directions=8)
     assert_close(found.boundary, tool(robot, found.q), 1e-8)
     center = rm.center_of_mass(robot, q)
     assert_close(rm.center_of_mass(robot, found.q), np.tile(center, (8, 1)), 1e-7)
@@ -68,11 +68,11 @@ def test_a_floating_path_is_that_of_an_independent_integration():
         R = pose.to_rotation_matrix(rm.frame_pose(robot, x, "tool"))
         J = R[:2] @ rm.generalized_jacobian(robot, x, "tool")[3:]
         vm = np.linalg.solve(J, d[:2])
-        v = np.concatenate([rm.base_response(robot, x) @ vm, vm])
+        v = np.concatenate([rm.dynamics.base_response(robot, x) @ vm, vm])
         return configuration_rate(robot, x, v)
 
     end = solve_ivp(rate, (0.0, length), q, rtol=1e-10, atol=1e-12).y[:, -1]
-    ours = rm.straight_path_workspace(
+    ours = rm.analysis.straight_path_workspace(
         robot, q, "tool", "floating", "xy", directions=[d], smallest=1e-6
     )
     assert ours.reach[0] >= length
@@ -82,8 +82,8 @@ def test_a_floating_path_is_that_of_an_independent_integration():
 def test_paths_in_space_and_held_orientation():
     robot = rm.load("spart17_planar_3")
     q = start(robot, 0.5, -1.2, 0.9)
-    free = rm.straight_path_workspace(robot, q, "tool", "floating", "xy", directions=6)
-    held = rm.straight_path_workspace(
+    free = rm.analysis.straight_path_workspace(robot, q, "tool", "floating", "xy", directions=6)
+    held = rm.analysis.straight_path_workspace(
         robot, q, "tool", "floating", "xy", directions=6, hold_orientation=True
     )
     R = pose.to_rotation_matrix(rm.frame_pose(robot, held.q, "tool"))
@@ -109,14 +109,14 @@ def test_refusals_name_what_is_wrong(options, words):
     given = {"plane": "xy", "target": "tool", **options}
     q = start(robot, *given.pop("angles", (0.6, -1.3)))
     with pytest.raises(rm.RemoraError, match=words):
-        rm.straight_path_workspace(robot, q, **given)
+        rm.analysis.straight_path_workspace(robot, q, **given)
 
 
 @pytest.mark.parametrize("ranges", [None, {f"joint_{k}": (-np.pi, np.pi) for k in (1, 2)}])
 def test_shells_are_those_of_a_dense_grid(ranges):
     """Sign changes of det J* over a grid of joint angles, by the library's other functions."""
     robot = rm.load("spart17_planar")
-    found = rm.floating_workspace(robot, "tool", "xy", ranges=ranges)
+    found = rm.analysis.floating_workspace(robot, "tool", "xy", ranges=ranges)
     low, high = ([getattr(r, end)[0] for r in found.ranges] for end in ("lower", "upper"))
     n = 401
     q = np.tile(rm.neutral(robot), (n, n, 1))
@@ -144,23 +144,23 @@ def test_shells_are_those_of_a_dense_grid(ranges):
 
 def test_distances_without_a_gap_are_one_shell():
     rho = np.concatenate([np.linspace(1.0, 1.5, 40), np.linspace(0.2, 0.4, 20), [1.9]])
-    found = floating_workspace._clusters(rho, np.array([[0.0, 2.0]]))
+    found = free_floating_workspace._clusters(rho, np.array([[0.0, 2.0]]))
     assert np.allclose(found, [[0.2, 0.4], [1.0, 1.5], [1.9, 1.9]], atol=1e-15)
 
 
 def test_the_farthest_point_is_that_of_the_stretched_virtual_manipulator():
     """ρ_max: the stretched arm; its links weighted by the masses before them [PD91]."""
     robot = rm.load("spart17_planar")
-    found = rm.floating_workspace(robot, "tool", "xy")
+    found = rm.analysis.floating_workspace(robot, "tool", "xy")
     stretched = 1.375 - (10 * 0.625 + 10 * 1.125) / 120.0
     assert_close(found.reachable[-1, 1], stretched, 1e-9)
 
 
 def test_a_redundant_arm_must_name_its_joints():
     robot = rm.load("spart17_planar_3")
-    with pytest.raises(rm.InvalidValue, match="not square: name 2 joints"):
-        rm.floating_workspace(robot, "tool", "xy")
-    found = rm.floating_workspace(robot, "tool", "xy", joints=["joint_1", "joint_2"])
+    with pytest.raises(rm.errors.InvalidValue, match="not square: name 2 joints"):
+        rm.analysis.floating_workspace(robot, "tool", "xy")
+    found = rm.analysis.floating_workspace(robot, "tool", "xy", joints=["joint_1", "joint_2"])
     assert len(found.ranges) == 2
-    with pytest.raises(rm.InvalidValue, match="free joint"):
-        rm.floating_workspace(rm.load("spart17_planar", base="fixed"), "tool", "xy")
+    with pytest.raises(rm.errors.InvalidValue, match="free joint"):
+        rm.analysis.floating_workspace(rm.load("spart17_planar", base="fixed"), "tool", "xy")

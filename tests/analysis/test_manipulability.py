@@ -95,7 +95,7 @@ def test_a_dynamic_ellipsoid_is_made_of_accelerations():
     directions = np.random.default_rng(0).normal(size=(200, 3))
     tau[:, 6:] = directions / np.linalg.norm(directions, axis=-1, keepdims=True)
     vdot = rm.forward_dynamics(robot, q, np.zeros(robot.nv), tau)
-    a = rm.frame_acceleration(robot, q, np.zeros(robot.nv), vdot, "tool")
+    a = rm.dynamics.frame_acceleration(robot, q, np.zeros(robot.nv), vdot, "tool")
     R = rm.algebra.pose.to_rotation_matrix(rm.frame_pose(robot, q, "tool"))
     reached = (a[:, 3:] @ R.T)[:, :2]
     inside = np.linalg.norm(reached @ found.axes / found.semi_axes, axis=-1)
@@ -172,7 +172,7 @@ def test_joints_that_are_not_named_are_locked():
 def test_a_map_is_the_measure_of_every_point(measure, kind):
     robot = rm.load("spart17_planar")
     one, two = np.linspace(-1.0, 1.0, 5), np.linspace(0.2, 2.0, 4)
-    found = rm.manipulability_map(
+    found = rm.analysis.manipulability_map(
         robot, "tool", {"joint_2": two, "joint_1": one}, measure, "floating", kind, subspace="xy"
     )
     assert found.shape == (4, 5)
@@ -184,21 +184,21 @@ def test_a_map_is_the_measure_of_every_point(measure, kind):
 
 
 REFUSED = [
-    ({"target": "camera_"}, rm.UnknownName, "camera_"),
-    ({"target": "panel_left"}, rm.InvalidValue, "no joint of the arm .* 'panel_left'"),
-    ({"base": "swimming"}, rm.UnknownName, "fixed, flying, floating"),
-    ({"kind": "magic"}, rm.UnknownName, "kinematic"),
-    ({"subspace": "uvw"}, rm.UnknownName, "translation"),
-    ({"subspace": np.zeros((2, 6))}, rm.InvalidValue, "dependent"),
-    ({"subspace": np.zeros((7, 6))}, rm.ShapeError, "k from 1 to 6"),
-    ({"length": -1.0}, rm.InvalidValue, "positive number of metres"),
-    ({"joints": ["elbow"]}, rm.UnknownName, "elbow_pitch"),
-    ({"joints": ["base"]}, rm.InvalidValue, "is the base"),
-    ({"joints": []}, rm.InvalidValue, "joints is empty"),
-    ({"scale": [1.0]}, rm.ShapeError, "one for each joint"),
-    ({"scale": -np.ones(7)}, rm.InvalidValue, "positive"),
-    ({"scale": "speeds"}, rm.UnknownName, "limits"),
-    ({"axes": "body"}, rm.UnknownName, "inertial"),
+    ({"target": "camera_"}, rm.errors.UnknownName, "camera_"),
+    ({"target": "panel_left"}, rm.errors.InvalidValue, "no joint of the arm .* 'panel_left'"),
+    ({"base": "swimming"}, rm.errors.UnknownName, "fixed, flying, floating"),
+    ({"kind": "magic"}, rm.errors.UnknownName, "kinematic"),
+    ({"subspace": "uvw"}, rm.errors.UnknownName, "translation"),
+    ({"subspace": np.zeros((2, 6))}, rm.errors.InvalidValue, "dependent"),
+    ({"subspace": np.zeros((7, 6))}, rm.errors.ShapeError, "k from 1 to 6"),
+    ({"length": -1.0}, rm.errors.InvalidValue, "positive number of metres"),
+    ({"joints": ["elbow"]}, rm.errors.UnknownName, "elbow_pitch"),
+    ({"joints": ["base"]}, rm.errors.InvalidValue, "is the base"),
+    ({"joints": []}, rm.errors.InvalidValue, "joints is empty"),
+    ({"scale": [1.0]}, rm.errors.ShapeError, "one for each joint"),
+    ({"scale": -np.ones(7)}, rm.errors.InvalidValue, "positive"),
+    ({"scale": "speeds"}, rm.errors.UnknownName, "limits"),
+    ({"axes": "body"}, rm.errors.UnknownName, "inertial"),
 ]
 
 
@@ -212,7 +212,7 @@ def test_refusals_name_what_is_wrong(options, error, words):
 def test_a_base_that_is_not_free_does_not_float():
     robot = rm.load("servicer", base="fixed")
     q = rm.neutral(robot)
-    with pytest.raises(rm.InvalidValue, match="free joint"):
+    with pytest.raises(rm.errors.InvalidValue, match="free joint"):
         rm.manipulability(robot, q, "tool", base="floating")
     free = rm.load("servicer")
     q[...] = 0.1, 0.5, 0.2, 1.0, 0.3, 0.4, 0.5
@@ -224,7 +224,7 @@ def test_a_base_that_is_not_free_does_not_float():
 
 def test_missing_limits_are_named():
     robot = rm.load("spart17_planar")
-    with pytest.raises(rm.InvalidValue, match="'joint_1' has no velocity limit"):
+    with pytest.raises(rm.errors.InvalidValue, match="'joint_1' has no velocity limit"):
         rm.manipulability(robot, rm.neutral(robot), "tool", scale="limits")
 
 
@@ -240,11 +240,11 @@ def test_missing_limits_are_named():
 def test_an_empty_grid_is_refused(grid, words):
     robot = rm.load("spart17_planar")
     with pytest.raises(rm.RemoraError, match=words):
-        rm.manipulability_map(robot, "tool", grid)
+        rm.analysis.manipulability_map(robot, "tool", grid)
 
 
 def test_active_constraints_are_refused():
     robot = rm.load("spart17_planar")
-    joined = rm.add_constraint(robot, "pin", "spherical", None, "tool")
-    with pytest.raises(rm.InvalidValue, match="does not take constraints into account"):
+    joined = rm.loops.add_constraint(robot, "pin", "spherical", None, "tool")
+    with pytest.raises(rm.errors.InvalidValue, match="does not take constraints into account"):
         rm.manipulability(joined, rm.neutral(joined), "tool")

@@ -8,7 +8,7 @@ import pytest
 import remora as rm
 from remora.algebra import pose
 from remora.analysis import arm, coupling, pseudo_inertia, straight_path, subspaces
-from remora.analysis.floating_workspace import FloatingWorkspace
+from remora.analysis.free_floating_workspace import FloatingWorkspace
 from remora.analysis.robot_errors import deviated, robot_errors
 
 
@@ -59,10 +59,10 @@ def test_subspaces_have_a_length_only_where_they_mix():
     assert np.array_equal(subspaces.selection(turn, 3.0), turn)
     assert (subspaces.unit(turn), subspaces.unit(planar)) == ("rad/s", "m/s")
     assert subspaces.unit(np.eye(6)[3:]) == "m/s"
-    with pytest.raises(rm.InvalidValue, match="linearly dependent"):
+    with pytest.raises(rm.errors.InvalidValue, match="linearly dependent"):
         subspaces.selection(np.ones((2, 6)), 1.0)
     for length in (0.0, -1.0, np.inf, np.nan):
-        with pytest.raises(rm.InvalidValue, match="must be a positive number of metres"):
+        with pytest.raises(rm.errors.InvalidValue, match="must be a positive number of metres"):
             subspaces.selection("planar", length)
 
 
@@ -78,7 +78,9 @@ def test_integrals_over_samples_are_exact_for_parabolas():
 
 def test_frames_that_no_joint_moves_are_told_with_those_that_are():
     robot = rm.load("servicer")
-    with pytest.raises(rm.InvalidValue, match="fixed to body 'bus'; moved are: gripper, ") as told:
+    with pytest.raises(
+        rm.errors.InvalidValue, match="fixed to body 'bus'; moved are: gripper, "
+    ) as told:
         arm.moving_joints(robot, "bus")
     assert " bus" not in str(told.value).partition("moved are:")[2]
     assert arm.last_moved_frame(robot) == "tool"

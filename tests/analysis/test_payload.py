@@ -44,7 +44,7 @@ def arm():
 
 def with_payload(robot):
     frame = robot.frame("tool")
-    own = rm.inertia_parameters(robot)[10 * frame.body : 10 * frame.body + 10]
+    own = rm.dynamics.inertia_parameters(robot)[10 * frame.body : 10 * frame.body + 10]
     total = own + moved(TRUE, frame.placement)
     m, c = total[0], total[1:4] / total[0]
     a, b, d, e, f, g = total[4:]
@@ -58,7 +58,9 @@ def motion(robot, n=60):
     full = with_payload(robot)
     q, _ = rm.random_state(robot, 1, n)
     vm = 0.3 * np.random.default_rng(0).normal(size=(n, robot.nv - 6))
-    return q, np.concatenate([(rm.base_response(full, q) @ vm[..., None])[..., 0], vm], axis=-1)
+    return q, np.concatenate(
+        [(rm.dynamics.base_response(full, q) @ vm[..., None])[..., 0], vm], axis=-1
+    )
 
 
 def test_parameters_move_with_their_frame():
@@ -87,7 +89,7 @@ def test_the_regressor_is_the_momentum_of_the_payload():
 def test_without_noise_the_payload_is_exact():
     robot = arm()
     q, v = motion(robot)
-    found = rm.identify_payload(robot, q, v, "tool")
+    found = rm.analysis.identify_payload(robot, q, v, "tool")
     assert found.consistent
     assert_close(found.parameters, TRUE, 1e-10)
     assert_close(found.mass, MASS, 1e-10)
@@ -104,13 +106,17 @@ def test_torques_and_unknown_momentum():
     tau = rm.inverse_dynamics(full, q, v, vdot)
     h = rm.momentum(full, q[:1], v[:1])[0]
     # the base moves so that all states have the momentum of the first
-    A = rm.momentum_matrix(full, q)
+    A = rm.dynamics.momentum_matrix(full, q)
     base = np.linalg.solve(A[..., :6], (h - (A[..., 6:] @ v[:, 6:, None])[..., 0])[..., None])
     same = np.concatenate([base[..., 0], v[:, 6:]], axis=-1)
-    assert_close(rm.identify_payload(robot, q, same, "tool", momentum=h).parameters, TRUE, 1e-10)
-    assert_close(rm.identify_payload(robot, q, same, "tool", momentum=None).parameters, TRUE, 1e-9)
+    assert_close(
+        rm.analysis.identify_payload(robot, q, same, "tool", momentum=h).parameters, TRUE, 1e-10
+    )
+    assert_close(
+        rm.analysis.identify_payload(robot, q, same, "tool", momentum=None).parameters, TRUE, 1e-9
+    )
     tau = rm.inverse_dynamics(full, q, same, vdot)
-    both = rm.identify_payload(robot, q, same, "tool", momentum=None, vdot=vdot, tau=tau)
+    both = rm.analysis.identify_payload(robot, q, same, "tool", momentum=None, vdot=vdot, tau=tau)
     assert_close(both.parameters, TRUE, 1e-10)
 
 
@@ -132,7 +138,7 @@ def test_a_recorded_run():
         record=0.1,
         integrator=rm.Integrator(step_to_samples=True),
     )
-    found = rm.identify_payload(robot, run.q, run.v, "tool")
+    found = rm.analysis.identify_payload(robot, run.q, run.v, "tool")
     assert_close(found.parameters, TRUE, 1e-8)
 
 
@@ -143,7 +149,7 @@ def test_noise_stays_within_the_stated_confidence():
     inside = np.zeros(10)
     for seed in range(100):
         noise = np.random.default_rng(seed).normal(size=v.shape)
-        found = rm.identify_payload(robot, q, v + 1e-4 * noise, "tool")
+        found = rm.analysis.identify_payload(robot, q, v + 1e-4 * noise, "tool")
         low, high = found.intervals.T
         inside += (low <= TRUE) & (high >= TRUE)
     assert inside.min() >= 84
@@ -158,7 +164,7 @@ def test_the_stated_errors_are_those_of_repeated_trials(n, least):
     stated, actual = [], []
     for seed in range(200):
         noise = np.random.default_rng(seed).normal(size=v.shape)
-        found = rm.identify_payload(robot, q, v + 1e-5 * noise, "tool")
+        found = rm.analysis.identify_payload(robot, q, v + 1e-5 * noise, "tool")
         stated.append((np.diff(found.intervals)[:, 0] / (2.0 * 1.96)) ** 2)
         actual.append((found.intervals.mean(axis=1) - TRUE) ** 2)
     ratio = np.sqrt(np.mean(stated, axis=0) / np.mean(actual, axis=0))
@@ -171,7 +177,7 @@ def test_much_noise_still_gives_a_body():
     count = 0
     for seed in range(6):
         noise = np.random.default_rng(seed).normal(size=v.shape)
-        found = rm.identify_payload(robot, q, v + 3e-2 * noise, "tool")
+        found = rm.analysis.identify_payload(robot, q, v + 3e-2 * noise, "tool")
         assert is_consistent(found.parameters, 1e-9)
         count += not found.consistent
         if found.consistent:
@@ -199,9 +205,11 @@ def test_refusals_name_what_is_wrong():
     q = np.tile(rm.neutral(planar), (20, 1))
     q[:, 8:] = np.random.default_rng(0).uniform(-1, 1, size=(20, 3))
     vm = np.random.default_rng(1).normal(size=(20, 3))
-    v = np.concatenate([(rm.base_response(planar, q) @ vm[..., None])[..., 0], vm], axis=-1)
-    with pytest.raises(rm.InvalidValue, match=r"does not determine .*Ixx"):
-        rm.identify_payload(planar, q, v, "tool")
+    v = np.concatenate(
+        [(rm.dynamics.base_response(planar, q) @ vm[..., None])[..., 0], vm], axis=-1
+    )
+    with pytest.raises(rm.errors.InvalidValue, match=r"does not determine .*Ixx"):
+        rm.analysis.identify_payload(planar, q, v, "tool")
     robot = arm()
     q, v = motion(robot, 5)
     for options, words in (
@@ -210,11 +218,11 @@ def test_refusals_name_what_is_wrong():
         ({"tau": v[:2], "vdot": v}, "like v"),
     ):
         with pytest.raises(rm.RemoraError, match=words):
-            rm.identify_payload(robot, q, v, "tool", **options)
-    with pytest.raises(rm.ShapeError, match="n > 1"):
-        rm.identify_payload(robot, q[0], v[0], "tool")
-    with pytest.raises(rm.InvalidValue, match="is not free"):
-        rm.identify_payload(
+            rm.analysis.identify_payload(robot, q, v, "tool", **options)
+    with pytest.raises(rm.errors.ShapeError, match="n > 1"):
+        rm.analysis.identify_payload(robot, q[0], v[0], "tool")
+    with pytest.raises(rm.errors.InvalidValue, match="is not free"):
+        rm.analysis.identify_payload(
             rm.load("servicer", base="fixed"), np.zeros((3, 7)), np.zeros((3, 7)), "tool"
         )
 
@@ -222,7 +230,7 @@ def test_refusals_name_what_is_wrong():
 def test_an_estimate_tells_its_numbers_and_half_widths():
     parameters = np.arange(1.0, 11.0)
     deviations = 0.01 * np.arange(1.0, 11.0)
-    estimate = rm.PayloadEstimate(
+    estimate = rm.analysis.PayloadEstimate(
         parameters, np.diag(deviations**2), 0.95, True, parameters, 0.0, 50
     )
     head, *rows = repr(estimate).splitlines()
@@ -236,5 +244,5 @@ def test_an_estimate_tells_its_numbers_and_half_widths():
 def test_what_only_occurs_together_is_not_determined(rng):
     A = rng.normal(size=(30, 2, 10))
     A[..., 4] = 2.0 * A[..., 1]
-    with pytest.raises(rm.InvalidValue, match="does not determine m cx, Ixx:"):
+    with pytest.raises(rm.errors.InvalidValue, match="does not determine m cx, Ixx:"):
         payload._solved(A, rng.normal(size=(30, 2)), 0)

@@ -25,7 +25,7 @@ def test_derivatives_are_those_of_the_robots_with_errors(seed, base):
     q = planned(robot, seed)
     if base == "fixed":
         q[:, :8] = q[0, :8]
-    found = rm.miss_sensitivity(robot, q, robot.bodies[-1].name, ERRORS, base)
+    found = rm.analysis.miss_sensitivity(robot, q, robot.bodies[-1].name, ERRORS, base)
     x = np.random.default_rng(1).normal(size=(3, len(found.labels))) * found.deviations
     h = 1e-2
     one, two = ((found.exact_miss(s * h * x) - found.exact_miss(-s * h * x)) / (2.0 * s * h)
@@ -38,7 +38,7 @@ def test_a_planar_arm_that_is_held_has_the_closed_form():
     robot = rm.load("spart17_planar")
     q = np.repeat(rm.neutral(robot)[None], 3, axis=0)
     q[:, 8:] = np.linspace([0.0, 0.0], [0.4, 0.9], 3)
-    found = rm.miss_sensitivity(robot, q, "tool", ERRORS, base="fixed")
+    found = rm.analysis.miss_sensitivity(robot, q, "tool", ERRORS, base="fixed")
     masses = [k for k, name in enumerate(found.labels) if "length" not in name]
     assert not found.jacobian[:, masses].any()
     k = found.labels.index("joint_2.length.x")
@@ -53,7 +53,7 @@ def test_the_nominal_end_is_that_of_a_run():
     end = np.array([0.7, -1.1])
     path = np.repeat(q[None], 21, axis=0)
     path[:, 8:] = np.linspace(q[8:], end, 21)
-    found = rm.miss_sensitivity(robot, path, "tool", {"mass": 0.01})
+    found = rm.analysis.miss_sensitivity(robot, path, "tool", {"mass": 0.01})
     moves = {
         name: rm.Motion.between(0, 5, q[8 + k], end[k])
         for k, name in enumerate(robot.joints.names[1:])
@@ -67,7 +67,7 @@ def test_a_monte_carlo_confirms_the_derivatives():
     robot = rm.load("spart17_planar")
     path = np.repeat(rm.neutral(robot)[None], 9, axis=0)
     path[:, 8:] = np.linspace([0.2, 0.3], [1.2, -0.8], 9)
-    found = rm.miss_sensitivity(robot, path, "tool", {"mass": 0.01, "length": 0.001})
+    found = rm.analysis.miss_sensitivity(robot, path, "tool", {"mass": 0.01, "length": 0.001})
     x, misses = found.monte_carlo(2000, seed=3)
     assert_close(np.sqrt(np.mean(np.sum(misses**2, axis=1))), found.rms, 0.05)
     # the spread of 2,000 samples is known to 1/sqrt(4000)
@@ -82,7 +82,7 @@ def test_single_parts_replace_all():
     path = np.repeat(rm.neutral(robot)[None], 2, axis=0)
     path[1, 8] = 0.5
     name = robot.bodies[1].name
-    found = rm.miss_sensitivity(robot, path, "tool", {f"{name}.mass": 0.5, "mass": 0.01})
+    found = rm.analysis.miss_sensitivity(robot, path, "tool", {f"{name}.mass": 0.5, "mass": 0.01})
     assert found.deviations[found.labels.index(f"{name}.mass")] == 0.5
     assert set(found.deviations) == {0.5, 0.01}
 
@@ -92,21 +92,21 @@ def test_refusals():
     path = np.repeat(rm.neutral(robot)[None], 2, axis=0)
 
     def sensitivity(errors, **options):
-        return rm.miss_sensitivity(robot, path, "tool", errors, **options)
+        return rm.analysis.miss_sensitivity(robot, path, "tool", errors, **options)
 
-    with pytest.raises(rm.InvalidValue, match="errors is empty"):
+    with pytest.raises(rm.errors.InvalidValue, match="errors is empty"):
         sensitivity({})
-    with pytest.raises(rm.UnknownName, match="kind of error"):
+    with pytest.raises(rm.errors.UnknownName, match="kind of error"):
         sensitivity({"colour": 1.0})
-    with pytest.raises(rm.UnknownName, match="part with a mass"):
+    with pytest.raises(rm.errors.UnknownName, match="part with a mass"):
         sensitivity({"nobody.mass": 1.0})
-    with pytest.raises(rm.InvalidValue, match="must be a positive standard deviation"):
+    with pytest.raises(rm.errors.InvalidValue, match="must be a positive standard deviation"):
         sensitivity({"mass": -0.1})
-    with pytest.raises(rm.InvalidValue, match="fixed or floating"):
+    with pytest.raises(rm.errors.InvalidValue, match="fixed or floating"):
         sensitivity({"mass": 0.1}, base="flying")
-    with pytest.raises(rm.ShapeError, match="at least two configurations"):
-        rm.miss_sensitivity(robot, path[:1], "tool", {"mass": 0.1})
-    with pytest.raises(rm.ShapeError, match="x must have shape"):
+    with pytest.raises(rm.errors.ShapeError, match="at least two configurations"):
+        rm.analysis.miss_sensitivity(robot, path[:1], "tool", {"mass": 0.1})
+    with pytest.raises(rm.errors.ShapeError, match="x must have shape"):
         sensitivity({"mass": 0.1}).exact_miss([1.0])
 
 
@@ -115,7 +115,7 @@ def test_the_figure_has_bars_and_both_distributions():
     robot = rm.load("spart17_planar")
     path = np.repeat(rm.neutral(robot)[None], 2, axis=0)
     path[1, 8] = 0.5
-    bars, spread = rm.miss_sensitivity(robot, path, "tool", {"mass": 0.01}).plot().axes
+    bars, spread = rm.analysis.miss_sensitivity(robot, path, "tool", {"mass": 0.01}).plot().axes
     assert len(bars.patches) == 3
     assert len(spread.lines) == 3
 
@@ -124,7 +124,7 @@ def test_an_interrupted_monte_carlo_continues(tmp_path):
     robot = rm.load("spart17_planar")
     path = np.repeat(rm.neutral(robot)[None], 2, axis=0)
     path[1, 8] = 0.5
-    found = rm.miss_sensitivity(robot, path, "tool", {"mass": 0.01})
+    found = rm.analysis.miss_sensitivity(robot, path, "tool", {"mass": 0.01})
     file, calls = tmp_path / "kept.npz", []
 
     def stop(done, total):
@@ -134,7 +134,7 @@ def test_an_interrupted_monte_carlo_continues(tmp_path):
 
     with pytest.raises(KeyboardInterrupt):
         found.monte_carlo(120, checkpoint=file, progress=stop)
-    other = rm.miss_sensitivity(robot, path, "tool", {"mass": 0.02})
+    other = rm.analysis.miss_sensitivity(robot, path, "tool", {"mass": 0.02})
     with pytest.raises(rm.RemoraError, match="another computation"):
         other.monte_carlo(120, checkpoint=file)
     later = []

@@ -121,7 +121,7 @@ def spherical_arm(reach):
 
 def test_a_ball_and_a_slider_reach_a_shell():
     robot = spherical_arm(1.0)
-    with pytest.raises(rm.InvalidValue, match="'slide' slides without limits"):
+    with pytest.raises(rm.errors.InvalidValue, match="'slide' slides without limits"):
         rm.workspace(robot, "tool")
     found = rm.workspace(robot, "tool", ranges={"slide": (0.5, 1.0)}, samples=1_500_000, cells=60)
     volume = 4.0 / 3.0 * np.pi * (1.0 - 0.125)
@@ -134,7 +134,7 @@ def test_a_ball_and_a_slider_reach_a_shell():
     cut = found.slice(z=0.0)
     assert cut.axes == ("x", "y")
     assert abs(cut.volume / (np.pi * 0.75) - 1.0) < 0.03
-    with pytest.raises(rm.InvalidValue, match="outside the grid"):
+    with pytest.raises(rm.errors.InvalidValue, match="outside the grid"):
         found.slice(z=5.0)
 
 
@@ -151,12 +151,12 @@ def test_a_slice_holds_the_cells_of_one_plane():
             assert np.array_equal(cut.counts, np.take(found.counts, k, axis))
             assert np.array_equal(cut.best, np.take(found.best, k, axis), equal_nan=True)
         assert np.array_equal(found.slice(**{name: high}).mask, cut.mask)
-        with pytest.raises(rm.InvalidValue, match=f"{name} = .* m is outside the grid"):
+        with pytest.raises(rm.errors.InvalidValue, match=f"{name} = .* m is outside the grid"):
             found.slice(**{name: low - 0.01})
     for wrong in ({}, {"x": 0.0, "y": 0.0}, {"w": 0.0}):
-        with pytest.raises(rm.InvalidValue, match="name one of the three axes"):
+        with pytest.raises(rm.errors.InvalidValue, match="name one of the three axes"):
             found.slice(**wrong)
-    with pytest.raises(rm.InvalidValue, match="name one of the three axes"):
+    with pytest.raises(rm.errors.InvalidValue, match="name one of the three axes"):
         cut.slice(x=0.0)
 
 

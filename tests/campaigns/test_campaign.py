@@ -268,7 +268,7 @@ def test_numbers_of_a_study_are_correlated(folder):
     (folder / "table.csv").write_text("mass\n" + "5\n" * 4000, encoding="utf-8")
     text = text.replace("{uniform: {low: 5, high: 15}}", "{table: {file: table.csv, column: mass}}")
     (folder / "correlated.yaml").write_text(text, encoding="utf-8")
-    with pytest.raises(rm.ModelError, match=r"'body_2.mass' comes from a table and cannot"):
+    with pytest.raises(rm.errors.ModelError, match=r"'body_2.mass' comes from a table and cannot"):
         rm.load_study(folder / "correlated.yaml")
 
 
@@ -280,7 +280,9 @@ def test_a_study_without_dispersions_repeats_its_scenario(folder):
     assert values == {}
     assert np.array_equal(inputs.q, np.tile(same.scenario.q, (4, 1)))
     assert np.array_equal(inputs.v, np.tile(same.scenario.v, (4, 1)))
-    with pytest.raises(rm.UnknownName, match=r"bundled study named 'rigid_captur'.*rigid_capture"):
+    with pytest.raises(
+        rm.errors.UnknownName, match=r"bundled study named 'rigid_captur'.*rigid_capture"
+    ):
         rm.load_study("rigid_captur")
 
 
@@ -304,7 +306,7 @@ def test_all_faults_at_once(folder):
         .replace("seed: 9", "seed: -1")
     )
     (folder / "faulty.yaml").write_text(text, encoding="utf-8")
-    with pytest.raises(rm.ModelError) as refused:
+    with pytest.raises(rm.errors.ModelError) as refused:
         rm.load_study(folder / "faulty.yaml")
     assert "seed" in str(refused.value)
     assert "body_7" in str(refused.value)
@@ -332,8 +334,8 @@ def test_tables(folder, tmp_path):
 
 
 def test_bundled_studies_load():
-    assert {*rm.bundled_studies()} == {"capture", "reach_payload", "rigid_capture"}
-    for name in rm.bundled_studies():
+    assert {*rm.bundled("studies")} == {"capture", "reach_payload", "rigid_capture"}
+    for name in rm.bundled("studies"):
         assert rm.load_study(name, runs=2).runs == 2
 
 
@@ -508,7 +510,7 @@ def test_every_changed_digit_of_the_metadata_is_refused_or_harmless(file, study,
 def test_where_blocks_were_computed(made, study, tmp_path):
     assert sum(made.processors.values()) == 40
     assert set(made.to_pandas()["processor"]) == {*made.processors}
-    with pytest.raises(rm.UnknownName, match="auto"):
+    with pytest.raises(rm.errors.UnknownName, match="auto"):
         rm.campaign(study, tmp_path / "j", target="gpu", **FAST)
 
 

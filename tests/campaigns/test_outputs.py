@@ -58,7 +58,7 @@ def test_integrals_end_with_the_run(samples):
     made = output(SYSTEM, "x", OutputFile(speed="J1", take="integral"))
     assert made.quantity.unit == made.quantity.shown_unit == "rad"
     assert output(SYSTEM, "x", OutputFile(joint="J1", take="integral")).quantity.unit == "rad s"
-    with pytest.raises(rm.InvalidValue, match="unit of an integral"):
+    with pytest.raises(rm.errors.InvalidValue, match="unit of an integral"):
         output(SYSTEM, "x", OutputFile(speed="J1", take="integral", unit="deg/s"))
 
 
@@ -188,7 +188,7 @@ def test_a_dispersed_product_of_inertia_is_in_both_places(tmp_path):
     ],
 )
 def test_what_is_not_there_is_named(parts, words, tmp_path):
-    with pytest.raises(rm.ModelError) as refused:
+    with pytest.raises(rm.errors.ModelError) as refused:
         rm.load_study(written(tmp_path, **parts))
     assert words in str(refused.value)
 

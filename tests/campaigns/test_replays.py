@@ -166,7 +166,7 @@ def test_names_that_cannot_be_stored_are_refused_on_loading(tmp_path, old, new, 
     if not words:
         assert rm.load_study(file).runs == 3
         return
-    with pytest.raises(rm.ModelError) as refused:
+    with pytest.raises(rm.errors.ModelError) as refused:
         rm.load_study(file)
     assert words in str(refused.value)
 
@@ -192,7 +192,7 @@ def test_phases_that_batches_do_not_have_are_refused_on_loading(tmp_path):
     text = scenario.read_text(encoding="utf-8").replace(", j1: 0.2}", "}\n    impulse: true", 1)
     scenario.write_text(text, encoding="utf-8")
     rm.load_scenario(scenario)
-    with pytest.raises(rm.ModelError) as refused:
+    with pytest.raises(rm.errors.ModelError) as refused:
         rm.load_study(tmp_path / "study.yaml")
     assert "its phase 2 has impulse: true" in str(refused.value)
 

@@ -142,7 +142,7 @@ def test_what_drives_an_output_is_sorted_by_strength(stored):
         assert sizes == sorted(sizes, reverse=True)
     assert next(iter(stored.drivers("angle"))) == "body_2.mass"
     assert next(iter(stored.drivers("speed"))) == "start.joints.J2"
-    with pytest.raises(rm.UnknownName, match="no output named 'end'"):
+    with pytest.raises(rm.errors.UnknownName, match="no output named 'end'"):
         stored.drivers("end")
 
 
@@ -314,7 +314,7 @@ def test_the_command_line_tells_the_rates(stored, tmp_path):
         assert line == [name, rate, *f"{interval(made[name])} %".split()]
     told = remora("campaign", "--list", columns=200)
     listed = {line.split()[0]: line.split() for line in told.stdout.splitlines()[1:]}
-    for name in rm.bundled_studies():
+    for name in rm.bundled("studies"):
         study = rm.load_study(name)
         assert listed[name][1:3] == [study.scenario.name, f"{study.runs:,}"]
     wrong = remora("campaign", "replay", stored.folder.path, RUNS, columns=300)

@@ -203,7 +203,7 @@ def test_the_page_of_a_payload_tells_mass_centre_and_intervals(monkeypatch, tmp_
     assert page.figures[0][2].startswith("95 % intervals")
     assert "belong to no body" in page.notices[0]
     assert np.array_equal(data["parameters"], parameters)
-    with pytest.raises(rm.InvalidValue, match="needs a recorded manoeuvre"):
+    with pytest.raises(rm.errors.InvalidValue, match="needs a recorded manoeuvre"):
         page_of("payload", robot, "tool", tmp_path)
     with pytest.raises(rm.RemoraError, match="was made with other joints"):
         page_of("payload", rm.load("vt18_satellite"), "body_1", tmp_path, run="RUN")
@@ -212,7 +212,7 @@ def test_the_page_of_a_payload_tells_mass_centre_and_intervals(monkeypatch, tmp_
 def test_errors_of_the_command_line_are_numbers():
     assert deviations(["mass=0.01", "arm.com=2e-3"]) == {"mass": 0.01, "arm.com": 0.002}
     assert deviations([]) == {}
-    with pytest.raises(rm.InvalidValue, match="must be NAME=VALUE"):
+    with pytest.raises(rm.errors.InvalidValue, match="must be NAME=VALUE"):
         deviations(["mass"])
 
 
@@ -222,11 +222,11 @@ def test_wheels_are_the_free_ones_on_the_base_and_need_a_limit():
     assert names == ["wheel_x", "wheel_y", "wheel_z"]
     free = robot.replace_joint("wheel_y", limits=replace(robot.joints["wheel_y"].limits,
                                                          velocity=[np.inf]))  # fmt: skip
-    with pytest.raises(rm.InvalidValue, match=r"^wheel_y has no limit"):
+    with pytest.raises(rm.errors.InvalidValue, match=r"^wheel_y has no limit"):
         path_analyses._capacity(free, names, None)
     assert path_analyses._capacity(free, names, 2.5).tolist() == [2.5] * 3
     for bad in (0.0, -1.0, np.nan):
-        with pytest.raises(rm.InvalidValue, match="must be positive"):
+        with pytest.raises(rm.errors.InvalidValue, match="must be positive"):
             path_analyses._capacity(robot, names, bad)
 
 

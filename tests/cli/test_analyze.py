@@ -65,9 +65,9 @@ def test_options_are_those_of_the_analysis(tmp_path):
     assert "--run" in result.output
     assert analyzed("coupling", "spart17_planar", "--out", tmp_path, "--plane", "xy").exit_code == 2
     robot = rm.load("spart17_planar")
-    with pytest.raises(rm.UnknownName, match=r"option of coupling.*'plane'.*over, threads"):
+    with pytest.raises(rm.errors.UnknownName, match=r"option of coupling.*'plane'.*over, threads"):
         rm.analyze(robot, "coupling", tmp_path, plane="xy")
-    with pytest.raises(rm.UnknownName, match="workspace, manipulability"):
+    with pytest.raises(rm.errors.UnknownName, match="workspace, manipulability"):
         rm.analyze(robot, "magic", tmp_path)
 
 
@@ -154,6 +154,6 @@ def test_wheels_that_saturate_are_noted_and_a_run_is_taken(tmp_path):
     assert "The wheels saturate" in (tmp_path / "wheels.html").read_text(encoding="utf-8")
     with np.load(tmp_path / "wheels.npz") as data:
         v[robot.joints["wheel_x"].v] = 0.0
-        inertial = rm.momentum_demand(robot, q, v)
+        inertial = rm.analysis.momentum_demand(robot, q, v)
         R = rm.algebra.pose.to_rotation_matrix(q[:8])
         assert np.allclose(data["demand"][0], R.T @ inertial)

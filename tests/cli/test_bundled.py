@@ -33,17 +33,17 @@ def invoked(*arguments):
 
 @pytest.mark.parametrize("what", ["robots", "scenarios"])
 def test_what_is_bundled_is_listed_and_printed(what):
-    files = {"robots": rm.bundled_robots, "scenarios": rm.bundled_scenarios}[what]()
+    files = rm.bundled(what)
     listed = invoked(what).stdout
     for name, file in files.items():
         assert f"\n{name} " in listed
         assert invoked(what, name).stdout == file.read_text(encoding="utf-8")
-    with pytest.raises(rm.UnknownName, match="named 'unfolt'"):
+    with pytest.raises(rm.errors.UnknownName, match="named 'unfolt'"):
         typer.testing.CliRunner().invoke(app, [what, "unfolt"], catch_exceptions=False)
 
 
 def test_every_robot_says_what_it_is_and_spells_out_papers():
-    for name, file in rm.bundled_robots().items():
+    for name, file in rm.bundled("robots").items():
         told = summary(file)
         assert told.endswith("."), name
         for key, authors in {"VT18": "Valverde", "SPART17": "Virgili-Llop"}.items():
@@ -90,8 +90,8 @@ def test_help_does_not_load_the_library(arguments):
 
 
 def test_completion_knows_what_is_bundled():
-    assert complete_robot("") == sorted(rm.bundled_robots())
-    assert complete_scenario("") == sorted(rm.bundled_scenarios())
+    assert complete_robot("") == sorted(rm.bundled("robots"))
+    assert complete_scenario("") == sorted(rm.bundled("scenarios"))
 
 
 def test_no_trailing_blanks_in_a_pipe():

@@ -36,7 +36,7 @@ def test_the_schema_is_printed_and_kept_in_the_docs():
 
 def test_the_bundled_scenarios_are_listed():
     done = remora("--list")
-    for name in rm.bundled_scenarios():
+    for name in rm.bundled("scenarios"):
         assert name in done.stdout
 
 

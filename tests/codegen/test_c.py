@@ -10,6 +10,7 @@ import pytest
 
 import needs
 import remora as rm
+from public_names import public
 from remora.codegen.export import c, c_test_program, c_text
 from remora.codegen.ir import graph_passes
 from remora.codegen.ir.graph import Graph, Signature, interpret
@@ -64,7 +65,7 @@ class Library:
 def graph_of(name, robot):
     fixed = {"target": len(robot.bodies) - 1} if name == "jacobian" else {}
     inputs = [Signature(a, (robot.nq if a.startswith("q") else robot.nv,)) for a in FUNCTIONS[name]]
-    return trace(lambda *arrays: getattr(rm, name)(robot, *arrays, **fixed), inputs)
+    return trace(lambda *arrays: public(name)(robot, *arrays, **fixed), inputs)
 
 
 def states(name, robot, dtype, count=3):
@@ -78,7 +79,7 @@ def states(name, robot, dtype, count=3):
 
 def expected_of(name, robot, arguments):
     fixed = {"target": len(robot.bodies) - 1} if name == "jacobian" else {}
-    return getattr(rm, name)(robot, *arguments, **fixed)
+    return public(name)(robot, *arguments, **fixed)
 
 
 @needs.compiler

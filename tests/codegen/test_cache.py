@@ -164,7 +164,7 @@ def test_folder_follows_the_environment(monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("table", "name"), [(rm.FORMULATIONS, "articulated"), (rm.JOINT_TYPES, "free")]
+    ("table", "name"), [(rm.dynamics.FORMULATIONS, "articulated"), (rm.JOINT_TYPES, "free")]
 )
 def test_a_row_that_is_replaced_or_deleted_changes_the_key(table, name, monkeypatch):
     own, rows = tables_digest(), dict(table)

@@ -11,6 +11,7 @@ import ptx_machine
 import remora as rm
 from kernels import SOLVING, arguments_for
 from numeric import assert_close
+from public_names import public
 from remora.algebra.array_ops import less, select
 from remora.codegen.gpu import cuda_kernel, ptx, ptx_loops, schedule
 from remora.codegen.ir import graph_passes
@@ -54,9 +55,9 @@ def test_every_function_of_the_library(name):
     fixed = {}
     if "target" in inspect.signature(FUNCTIONS[name]).parameters:
         fixed["target"] = arguments.pop()
-    kernel = rm.compile(getattr(rm, name), robot, fixed=fixed, target="cuda")
+    kernel = rm.compile(public(name), robot, fixed=fixed, target="cuda")
     got = launched(kernel, arguments)
-    expected = getattr(rm, name)(robot, *arguments, **fixed)
+    expected = public(name)(robot, *arguments, **fixed)
     pairs = zip(got, expected, strict=True) if isinstance(expected, tuple) else [(got, expected)]
     for a, b in pairs:
         assert_close(a, b, rtol=1e-11 if name in SOLVING else 1e-13)
@@ -69,7 +70,7 @@ def test_loops(name, layout, seed):
     """As loops over the bodies: all kinds of joints and bases, two states for each thread."""
     c = Case(seed, largest=9)
     rng = np.random.default_rng(seed)
-    signatures = rm.compile(getattr(rm, name), c.robot, target="cuda").inputs
+    signatures = rm.compile(public(name), c.robot, target="cuda").inputs
     made = loops(c.robot, name, signatures)
     arguments = arguments_for(name, c.robot, rng, (64,))
     code = ptx_loops.write_loops(made, name, "float64", (layout,) * (len(signatures) + 1))
@@ -82,7 +83,7 @@ def test_loops(name, layout, seed):
     out = np.full((64, size) if layout == "rows" else (size, 64), np.nan)
     call += [out, size if layout == "rows" else 64, 64, np.empty(code.scratch * 32)]
     ptx_machine.run(code.text, name, call, 1, 32)
-    expected = getattr(rm, name)(c.robot, *arguments)
+    expected = public(name)(c.robot, *arguments)
     got = (out if layout == "rows" else out.T).reshape(expected.shape)
     assert_close(got, expected, rtol=1e-11 if name in SOLVING else 1e-13)
 

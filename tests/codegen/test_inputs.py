@@ -107,7 +107,7 @@ def test_out_beside_an_argument_is_right(fd):
 
 
 def test_results_that_overlap_are_refused():
-    kernel = rm.compile(rm.forward_dynamics_derivatives, ROBOT)
+    kernel = rm.compile(rm.dynamics.forward_dynamics_derivatives, ROBOT)
     n = ROBOT.nv
     memory = np.zeros((3 * n, n))
     own = memory.reshape(3, n, n)

@@ -12,6 +12,7 @@ import pytest
 import remora as rm
 from kernels import HEAVY, SOLVING, arguments_for
 from numeric import assert_close
+from public_names import public
 from remora.codegen import kernel as kernel_module
 from remora.codegen.kernel import SMALLEST_CHUNK
 from remora.codegen.llvm import host, thread_team
@@ -40,7 +41,7 @@ def test_every_function_of_the_library(name):
     for batch in ((), (5,)):
         arguments = arguments_for(name, robot, rng, batch)
         got = getattr(fast, name)(*arguments)
-        expected = getattr(rm, name)(robot, *arguments)
+        expected = public(name)(robot, *arguments)
         parts = (
             zip(got, expected, strict=True) if isinstance(expected, tuple) else [(got, expected)]
         )
@@ -54,7 +55,7 @@ def test_every_function_of_the_library(name):
 def test_random_trees(seed):
     c = Case(seed, largest=10)
     for name, third in (("forward_dynamics", c.tau), ("inverse_dynamics", c.vdot)):
-        function = getattr(rm, name)
+        function = public(name)
         expected = function(*c.state, third)
         size = np.abs(expected).max(initial=1.0)
         kernel = rm.compile(function, c.robot)
@@ -177,9 +178,9 @@ class TestCalls:
                 fd(Q, V, TAU, out=bad)
 
     def test_several_outputs(self):
-        kernel = rm.compile(rm.floating_inverse_dynamics, ROBOT)
+        kernel = rm.compile(rm.dynamics.floating_inverse_dynamics, ROBOT)
         tau, base = kernel(Q, V, TAU[:, 6:])
-        expected = rm.floating_inverse_dynamics(ROBOT, Q, V, TAU[:, 6:])
+        expected = rm.dynamics.floating_inverse_dynamics(ROBOT, Q, V, TAU[:, 6:])
         assert_close(tau, expected[0])
         assert_close(base, expected[1])
         given = (np.empty((37, 7)), np.empty((37, 6)))
@@ -307,7 +308,9 @@ class TestPieces:
         kernel = compile_function(*FD)
         alone = kernel(Q[0], V[0], TAU[0])
         again = compile_function(*FD)  # its graph is from the cache
-        monkeypatch.setitem(rm.FORMULATIONS, "articulated", rm.FORMULATIONS["composite"])
+        monkeypatch.setitem(
+            rm.dynamics.FORMULATIONS, "articulated", rm.dynamics.FORMULATIONS["composite"]
+        )
         for own in (kernel, again):
             assert np.array_equal(own(Q[:1], V[:1], TAU[:1], threads=1)[0], alone)
             assert np.array_equal(own.ready()(Q, V, TAU)[0], alone)

@@ -192,7 +192,7 @@ def motion(robot, q, v, torque, wrenches, inputs, nudge, dtype):
     loads = BatchLoads(robot, ())
     loads.add("torque", torque)
     loads.add("wrenches", wrenches)
-    model = model_of(robot, None, 1e-3, None, saturate=False)
+    model = model_of(robot, rm.Physics())
     data = tuple(Signature(name, x.shape[1:]) for name, x in inputs.items())
     equations = RunEquations(
         rm.System(robot), Forces(loads.torque, loads.wrenches, data), (), model.formulation,

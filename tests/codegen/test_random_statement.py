@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-import remora as rm
 from ptx_machine import launched
 from remora.codegen.integration.program import Program
 from remora.codegen.integration.program_cpu import ProgramKernel
@@ -22,6 +21,7 @@ from remora.codegen.integration.statements import (
 )
 from remora.codegen.llvm.host import host
 from remora.components import noise
+from remora.errors import InvalidValue, ShapeError, UnknownName
 
 DTYPES = ["float64", "float32"]
 STREAM, SEED = 0xFEEDBEEF, 2**63 + 12345
@@ -226,16 +226,16 @@ def test_the_stream_is_part_of_the_machine_code():
 @pytest.mark.parametrize(
     ("changed", "error", "message"),
     [
-        ({"cell": "x"}, rm.UnknownName, "no cell of a Random named 'x'; known: numbers"),
-        ({"seed": "x"}, rm.UnknownName, "no cell or input that is the seed of a Random named 'x'"),
-        ({"seed": "run"}, rm.ShapeError, r"must be wide and of shape \(2,\): 'run' is wide and"),
-        ({"run": "narrow"}, rm.ShapeError, "'narrow' is not wide"),
-        ({"tick": "seed"}, rm.ShapeError, r"tick of a Random must be wide and of shape \(1,\)"),
-        ({"kind": "gamma"}, rm.UnknownName, "named 'gamma'; known: normal, uniform"),
-        ({"cell": "four"}, rm.ShapeError, "must hold 3 numbers for each pair of normals, not 4"),
-        ({"cell": "many"}, rm.ShapeError, "has 196611 numbers, more than 196608"),
-        ({"stream": -1}, rm.InvalidValue, r"stream of a Random must be .* 2\^32 - 1, not -1"),
-        ({"stream": 2**32}, rm.InvalidValue, "stream of a Random must be"),
+        ({"cell": "x"}, UnknownName, "no cell of a Random named 'x'; known: numbers"),
+        ({"seed": "x"}, UnknownName, "no cell or input that is the seed of a Random named 'x'"),
+        ({"seed": "run"}, ShapeError, r"must be wide and of shape \(2,\): 'run' is wide and"),
+        ({"run": "narrow"}, ShapeError, "'narrow' is not wide"),
+        ({"tick": "seed"}, ShapeError, r"tick of a Random must be wide and of shape \(1,\)"),
+        ({"kind": "gamma"}, UnknownName, "named 'gamma'; known: normal, uniform"),
+        ({"cell": "four"}, ShapeError, "must hold 3 numbers for each pair of normals, not 4"),
+        ({"cell": "many"}, ShapeError, "has 196611 numbers, more than 196608"),
+        ({"stream": -1}, InvalidValue, r"stream of a Random must be .* 2\^32 - 1, not -1"),
+        ({"stream": 2**32}, InvalidValue, "stream of a Random must be"),
     ],
 )  # fmt: skip
 def test_refusals(changed, error, message):

@@ -206,5 +206,7 @@ def test_leading_zeros_go_on_in_the_second_word(block, zeros):
 
 
 def test_a_kind_that_does_not_exist():
-    with pytest.raises(rm.UnknownName, match="no kind of random numbers named 'gamma'; known: nor"):
+    with pytest.raises(
+        rm.errors.UnknownName, match="no kind of random numbers named 'gamma'; known: nor"
+    ):
         random_words.emit(Writer(), 1, "float64", "gamma", ["%a", "%b"], "%c", 0, "%d", 0)

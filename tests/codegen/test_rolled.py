@@ -11,6 +11,7 @@ from peer_libraries import chain
 import remora as rm
 from numeric import assert_close
 from peers import pinocchio_model
+from public_names import public
 from remora.codegen.ir.graph import Signature
 from remora.codegen.kernel import SMALLEST_CHUNK
 from remora.codegen.llvm import host as cpu
@@ -58,10 +59,10 @@ def arguments(robot, names, rng, batch=(11,)):
 
 
 def compare(name, robot, names, rng, rtol=1e-12):
-    kernel = rm.compile(getattr(rm, name), robot, arguments=names)
+    kernel = rm.compile(public(name), robot, arguments=names)
     assert is_rolled(kernel)
     given = arguments(robot, names, rng)
-    expected = getattr(rm, name)(robot, **dict(zip(names, given, strict=True)))
+    expected = public(name)(robot, **dict(zip(names, given, strict=True)))
     size = np.abs(expected).max(initial=1e-300)
     assert_close(kernel(*given), expected, rtol=rtol, scale=size)
     return kernel, given
@@ -131,7 +132,7 @@ def test_same_bits_alone_in_any_batch_on_any_threads(name, loops_always):
     """Batches of 1 to 17 states leave over any number of lanes."""
     robot = rm.random_robot(8, bodies=9, gravity=True)
     rng = np.random.default_rng(0)
-    kernel = rm.compile(getattr(rm, name), robot)
+    kernel = rm.compile(public(name), robot)
     n = 2 * SMALLEST_CHUNK + 3
     given = arguments(robot, ARGUMENTS[name], rng, (n,))
     whole = kernel(*given)
@@ -173,7 +174,7 @@ def test_a_matrix_is_symmetric_bit_by_bit(loops_always):
 @pytest.mark.parametrize("name", ARGUMENTS)
 def test_single_precision(name, loops_always):
     robot = rm.random_robot(4, bodies=8, kinds=("revolute", "prismatic"), gravity=True)
-    kernel = rm.compile(getattr(rm, name), robot, dtype="float32")
+    kernel = rm.compile(public(name), robot, dtype="float32")
     given = [
         a.astype(np.float32) for a in arguments(robot, ARGUMENTS[name], np.random.default_rng(1))
     ]
@@ -181,7 +182,7 @@ def test_single_precision(name, loops_always):
     assert result.dtype == np.float32
     exact = [a.astype(float) for a in given]
     exact[0] = rm.normalize(robot, given[0])
-    expected = getattr(rm, name)(robot, *exact)
+    expected = public(name)(robot, *exact)
     # forward dynamics magnifies float32's 6e-8 by the inertia's condition
     rtol = 1e-2 if name == "forward_dynamics" else 1e-5
     assert_close(result, expected, rtol=rtol, scale=np.abs(expected).max())
@@ -213,12 +214,12 @@ def test_the_straight_line_gives_the_same(monkeypatch):
     robot = rm.random_robot(EVERY_KIND, bodies=10, gravity=True)
     for name, row in RECURSIONS.items():
         monkeypatch.setitem(RECURSIONS, name, dataclasses.replace(row, straight=10**6))
-    straight = {name: rm.compile(getattr(rm, name), robot) for name in ARGUMENTS}
+    straight = {name: rm.compile(public(name), robot) for name in ARGUMENTS}
     for name, row in RECURSIONS.items():
         monkeypatch.setitem(RECURSIONS, name, dataclasses.replace(row, straight=0))
     for name, names in ARGUMENTS.items():
         given = arguments(robot, names, np.random.default_rng(4))
-        kernel = rm.compile(getattr(rm, name), robot)
+        kernel = rm.compile(public(name), robot)
         assert is_rolled(kernel)
         assert not is_rolled(straight[name])
         expected = straight[name](*given)
@@ -313,7 +314,7 @@ class TestLargeRobots:
         assert robot.nv < 300  # Pinocchio's data hold four arrays of nv³ numbers: 0.9 GB for 300
         model, _, _ = pinocchio_model(robot)
         data = pin.Data(model)  # createData() makes them twice
-        layout = rm.pinocchio_layout(robot, model)
+        layout = rm.layouts.pinocchio(robot, model)
         rng = np.random.default_rng(0)
         q, v, tau, vdot = arguments(robot, ("q", "v", "tau", "vdot"), rng, ())
         qp, vp = layout.q_to(q), layout.v_to(q, v)

@@ -31,7 +31,7 @@ def turned(vector, position=(0.0, 0.0, 0.0)):
 
 def test_an_admittance_moves_the_reference_in_inertial_axes():
     mass, damping, stiffness, h = np.array([2.0, 3, 4]), np.array([5.0, 6, 7]), 8.0, 0.1
-    law = rm.Admittance(mass, damping, stiffness, sample_time=h)
+    law = rm.control.Admittance(mass, damping, stiffness, sample_time=h)
     x, force = np.array([0.1, -0.2, 0.3]), np.array([1.0, -2.0, 0.5])
     inputs = {"force": force, "reference_pose": turned(TURN, (1, 2, 3)),
               "reference_twist": np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6])}  # fmt: skip
@@ -50,7 +50,7 @@ def test_an_admittance_moves_the_reference_in_inertial_axes():
 
 
 def test_a_pid_takes_back_what_its_limit_cuts_off():
-    law = rm.JointPID(20.0, 12.0, 3.0, limit=3.0, sample_time=0.1)
+    law = rm.control.JointPID(20.0, 12.0, 3.0, limit=3.0, sample_time=0.1)
     q, v = rm.neutral(ARM), np.zeros(ARM.nv)
     v[6:], q[8:] = (0.2, -0.1), (0.3, -0.4)
     off, past = np.array([0.5, -0.04]), np.array([0.02, 0.01])
@@ -66,11 +66,11 @@ def test_a_pid_takes_back_what_its_limit_cuts_off():
 def test_a_servo_of_rates_cuts_torques_off_at_its_limit_both_ways():
     q, v = rm.neutral(ARM), np.zeros(ARM.nv)
     q[8:], inputs = (0.3, -0.4), {"rate": np.array([0.9, -0.05])}
-    demand = values(rm.JointRateServo(gain=5.0), ARM, q, v, inputs)["torque"]
+    demand = values(rm.control.JointRateServo(gain=5.0), ARM, q, v, inputs)["torque"]
     limit = 0.5 * np.abs(demand).sum()  # between the two
     for sign in (1.0, -1.0):
         own = {"rate": sign * inputs["rate"]}
-        torque = values(rm.JointRateServo(gain=5.0, limit=limit), ARM, q, v, own)["torque"]
+        torque = values(rm.control.JointRateServo(gain=5.0, limit=limit), ARM, q, v, own)["torque"]
         assert np.allclose(torque, sign * np.clip(demand, -limit, limit), atol=1e-12)
     assert np.abs(demand).min() < limit < np.abs(demand).max()
 
@@ -79,7 +79,7 @@ def test_a_servo_of_rates_cuts_torques_off_at_its_limit_both_ways():
     ("size", "was", "on"), [(0.5, 0, 0), (0.5, 1, 1), (0.05, 1, 0), (0.9, 0, 1), (0.9, 1, 1)]
 )
 def test_a_desaturation_goes_on_above_one_momentum_and_off_below_another(size, was, on):
-    law = rm.WheelDesaturation(0.5, 0.2, 0.8, 0.1, sample_time=0.2)
+    law = rm.control.WheelDesaturation(0.5, 0.2, 0.8, 0.1, sample_time=0.2)
     h = size * np.array([2.0, -1.0, 2.0]) / 3.0
     at = state(law, WHEELED, rm.neutral(WHEELED), np.zeros(WHEELED.nv), {"momentum": h},
                memory={"on": np.array(float(was))})  # fmt: skip
@@ -89,7 +89,7 @@ def test_a_desaturation_goes_on_above_one_momentum_and_off_below_another(size, w
 
 
 def test_a_gyro_measures_in_its_own_axes_and_walks_with_the_root_of_time():
-    gyro = rm.RateGyro("bus", (0.1, 0.2, 0.3), noise=0.01, drift=0.3, sample_time=0.04)
+    gyro = rm.sensors.RateGyro("bus", (0.1, 0.2, 0.3), noise=0.01, drift=0.3, sample_time=0.04)
     q, v = rm.neutral(ARM), np.zeros(ARM.nv)
     q[:8], v[:3] = turned(TURN), SPEED
     noise = {"rate": np.array([1.0, -2.0, 3.0]), "walk": np.array([0.5, 1.5, -1.0])}
@@ -102,7 +102,7 @@ def test_a_gyro_measures_in_its_own_axes_and_walks_with_the_root_of_time():
 
 @pytest.mark.parametrize("level", [0.5, 3.0])
 def test_a_threshold_of_a_norm_is_zero_at_its_level(level):
-    limit = rm.Threshold(level, "N", 3)
+    limit = rm.sensors.Threshold(level, "N", 3)
     q, v = rm.neutral(ARM), np.zeros(ARM.nv)
     for size in (0.99, 1.0, 1.01):
         at = state(limit, ARM, q, v, {"signal": size * level * np.array([2.0, -1.0, 2.0]) / 3.0})
@@ -128,7 +128,7 @@ def pair(turn, place, rate=(0, 0, 0), speed=(0, 0, 0)):
 def test_springs_of_a_capture_turn_from_rest_to_now_in_the_axes_of_the_grapple():
     rest, now = np.array([0.3, 0.5, -0.2]), np.array([-0.4, 0.2, 0.7])
     robot, q, v = pair(now, (0.06, -0.02, 0.03))
-    law = rm.CompliantCapture("grapple", "fixture", 0.1, 0.2, 0.1, 400.0, 0.0, 40.0, 0.0)
+    law = rm.world.CompliantCapture("grapple", "fixture", 0.1, 0.2, 0.1, 400.0, 0.0, 40.0, 0.0)
     memory = {"stage": np.array(1.0), "rest": turned(rest, (0.05, 0.01, 0.0))}
     found = law.outputs(state(law, robot, q, v, {}, memory=memory))
     assert np.allclose(found["force"], -400.0 * np.array([0.01, -0.03, 0.03]), atol=1e-12)
@@ -150,7 +150,7 @@ def test_a_capture_needs_distance_angle_and_speed_within_their_limits(beyond):
         part["distance"] * 0.1 * np.array([1.0, 2.0, 2.0]) / 3.0,
         speed=part["speed"] * 0.3 * np.array([2.0, 2.0, -1.0]) / 3.0,
     )
-    law = rm.CompliantCapture("grapple", "fixture", 0.1, 1.2, 0.3, 400.0)
+    law = rm.world.CompliantCapture("grapple", "fixture", 0.1, 1.2, 0.3, 400.0)
     found = law.crossings(state(law, robot, q, v))
     assert (found["captured"] < 0.0) == (beyond is None)
     assert (found["missed"] < 0.0) == (beyond != "distance")
@@ -161,7 +161,9 @@ def test_an_impedance_damps_only_what_does_not_move_the_frame():
     robot = rm.load("servicer", base="fixed")
     q, v = np.radians([10.0, 40, -20, -60, 30, 50, 15]), np.linspace(-0.3, 0.4, 7)
     inputs = {"pose": rm.frame_pose(robot, q, "tool")}
-    laws = [rm.Impedance("tool", 30.0, 20.0, base="fixed", joint_damping=k) for k in (0.0, 2.0)]
+    laws = [
+        rm.control.Impedance("tool", 30.0, 20.0, base="fixed", joint_damping=k) for k in (0.0, 2.0)
+    ]
     none, damped = (values(law, robot, q, v, inputs)["torque"] for law in laws)
     H, A = rm.mass_matrix(robot, q), rm.jacobian(robot, q, "tool")
     inverse = np.linalg.solve(H, A.T) @ np.linalg.inv(A @ np.linalg.solve(H, A.T))
@@ -173,8 +175,8 @@ def test_an_impedance_damps_only_what_does_not_move_the_frame():
 @pytest.mark.parametrize(
     ("law", "base"),
     [
-        (rm.OperationalComputedTorque, "fixed"), (rm.FramePoseTracking, "fixed"),
-        (rm.CoordinatedTracking, "free"),
+        (rm.control.OperationalComputedTorque, "fixed"), (rm.control.FramePoseTracking, "fixed"),
+        (rm.control.CoordinatedTracking, "free"),
     ],
 )  # fmt: skip
 def test_tracking_laws_damp_only_what_does_not_move_the_frame(law, base):
@@ -206,13 +208,13 @@ def test_springs_and_walls_push_back_with_damping():
     R = rotation(TURN)
     n = place / 1.3
     tension = 20.0 * (1.3 - 0.9) + 7.0 * n @ speed
-    pulls = wrenches(rm.Spring("grapple", "fixture", 20.0, 0.9, 7.0), robot, q, v)
+    pulls = wrenches(rm.world.Spring("grapple", "fixture", 20.0, 0.9, 7.0), robot, q, v)
     assert np.allclose(pulls["grapple"][0], R @ (tension * n), atol=1e-12)
     assert np.allclose(pulls["fixture"][0], -R @ (tension * n), atol=1e-12)
     at, up = np.array([1.0, 2.0, 3.0]) + R @ place, np.array([2.0, -1.0, 2.0]) / 3.0
     leaving = np.sign(up @ (R @ speed))
     for way in (leaving, -leaving, 50.0 * leaving):  # the last so fast that it would be pulled
-        wall = rm.Wall("fixture", at + 0.1 * up, up, 300.0, 20.0)
+        wall = rm.world.Wall("fixture", at + 0.1 * up, up, 300.0, 20.0)
         push = max(300.0 * 0.1 - 20.0 * way * up @ (R @ speed), 0.0)
         force, _ = wrenches(wall, robot, q, np.concatenate([v[:9], way * v[9:]]))["fixture"]
         assert np.allclose(force, push * up, atol=1e-12)
@@ -221,7 +223,7 @@ def test_springs_and_walls_push_back_with_damping():
 def test_a_bushing_acts_on_both_frames_at_one_point():
     robot, q, v = pair((0.1, 0.2, 0.3), (0.3, -0.4, 1.2), rate=(0.2, 0.1, 0.4), speed=(3, 0, 1))
     v[:6] = 0.5, -0.4, 0.3, 0.2, 0.1, -0.6  # of both
-    loads = wrenches(rm.Bushing("grapple", "fixture", 50.0, 3.0, 9.0, 2.0), robot, q, v)
+    loads = wrenches(rm.world.Bushing("grapple", "fixture", 50.0, 3.0, 9.0, 2.0), robot, q, v)
     (force, torque), (back, counter) = loads["fixture"], loads["grapple"]
     assert np.allclose(back, -force, atol=1e-12)
     apart = rotation(TURN) @ [0.3, -0.4, 1.2]
@@ -252,7 +254,7 @@ def thrusters(arms):
 @pytest.mark.parametrize("size", [0.2, 5.0])
 def test_thrusters_exert_what_is_demanded_or_a_part_of_it(size):
     robot, names = thrusters([(0.5, 0.4, 0.1), (-0.3, 0.2, 0.6), (0.2, -0.7, -0.5)])
-    law = rm.ThrusterSet(names, 1.0)
+    law = rm.actuators.ThrusterSet(names, 1.0)
     torque, force = size * np.array([0.3, -0.2, 0.1]), size * np.array([0.5, 0.4, -0.6])
     given = {"torque": torque, "force": force}
     q, v = rm.neutral(robot), np.zeros(robot.nv)
@@ -282,17 +284,17 @@ def test_thrusters_exert_what_is_demanded_or_a_part_of_it(size):
 def test_a_desaturation_pushes_the_base_unless_something_else_does():
     h = np.array([1.0, -2.0, 0.5])
     q, v = rm.neutral(WHEELED), np.zeros(WHEELED.nv)
-    law = rm.WheelDesaturation(0.5, 0.6, 0.2, 0.1, sample_time=0.2)
+    law = rm.control.WheelDesaturation(0.5, 0.6, 0.2, 0.1, sample_time=0.2)
     wrench = acting(law, WHEELED, q, v, {"momentum": h})
     assert wrench.frame == WHEELED.bodies[0].name
     assert np.allclose(wrench.torque, [-0.5, 0.6, -0.25], atol=1e-15)
-    other = rm.WheelDesaturation(0.5, 0.6, 0.2, 0.1, torque_output=True, sample_time=0.2)
+    other = rm.control.WheelDesaturation(0.5, 0.6, 0.2, 0.1, torque_output=True, sample_time=0.2)
     assert acting(other, WHEELED, q, v, {"momentum": h}) is None
 
 
 @pytest.mark.parametrize("limit", [None, 1.5])
 def test_an_actuator_lags_behind_its_limited_command(limit):
-    lag = rm.FirstOrderActuator(tuple(ARM.joints.names[1:]), "", 0.25, limit)
+    lag = rm.actuators.FirstOrderActuator(tuple(ARM.joints.names[1:]), "", 0.25, limit)
     command, now = np.array([2.0, -3.0]), np.array([0.5, 0.7])
     at = state(lag, ARM, rm.neutral(ARM), np.zeros(ARM.nv), {"command": command},
                lags={"lagged": now})  # fmt: skip
@@ -308,7 +310,9 @@ def test_a_circle_is_about_the_part_of_its_normal_across_the_radius(t):
     center, start = np.array([0.2, 0.1, -0.3]), np.array([1.2, 0.6, 0.1])
     normal = np.array([0.4, 0.5, 3.0])
     turn = quaternion.from_rpy(np.array([0.3, 0.2, -0.5]))
-    law = rm.CircleReference(start, center, normal, 2.0, orientation=turn, turns=-0.75, start=0.2)
+    law = rm.control.CircleReference(
+        start, center, normal, 2.0, orientation=turn, turns=-0.75, start=0.2
+    )
     q, v = rm.neutral(ARM), np.zeros(ARM.nv)
     arm_ = start - center
     n = normal - arm_ * (normal @ arm_) / (arm_ @ arm_)
@@ -329,9 +333,9 @@ def test_a_circle_is_about_the_part_of_its_normal_across_the_radius(t):
     assert np.allclose(push, (place(t + h) - 2 * place(t) + place(t - h)) / h**2, atol=1e-5)
     assert np.array_equal(found["twist"][:3], np.zeros(3))
     assert law.interface(ARM).breaks == pytest.approx((0.2, 0.7, 1.7, 2.2))
-    with pytest.raises(rm.InvalidValue, match="must not point along its radius"):
-        rm.CircleReference(start, center, 2.0 * arm_, 2.0)
-    rm.CircleReference(start, center, start, 2.0)
+    with pytest.raises(rm.errors.InvalidValue, match="must not point along its radius"):
+        rm.control.CircleReference(start, center, 2.0 * arm_, 2.0)
+    rm.control.CircleReference(start, center, start, 2.0)
 
 
 def test_rates_draw_joints_to_the_middles_of_their_ranges():
@@ -370,17 +374,20 @@ def test_laws_of_the_base_act_unless_they_are_outputs_only():
     goal = {"base_pose": turned(TURN, (1, 2, 3)), "base_twist": np.zeros(6)}
     H, c = rm.mass_matrix(ARM, q), rm.bias_force(ARM, q, v)
     expected = H[:6, 6:] @ push["acceleration"] + c[:6]
-    for law, given in ((rm.BaseReactionCompensation, push), (rm.BasePoseTracking, goal)):
-        gains = () if law is rm.BaseReactionCompensation else (2.0, 3.0)
+    for law, given in (
+        (rm.control.BaseReactionCompensation, push),
+        (rm.control.BasePoseTracking, goal),
+    ):
+        gains = () if law is rm.control.BaseReactionCompensation else (2.0, 3.0)
         (force,) = np.atleast_1d(acting(law(*gains), ARM, q, v, given))
-        name = "force" if law is rm.BaseReactionCompensation else "wrench"
+        name = "force" if law is rm.control.BaseReactionCompensation else "wrench"
         whole = values(law(*gains), ARM, q, v, given)[name]
         assert force.joint == ARM.joints[0].name
         assert np.array_equal(force.value, whole)
         torque = values(law(*gains, torque_only=True), ARM, q, v, given)[name]
         assert np.array_equal(torque, [*whole[:3], 0.0, 0.0, 0.0])
         assert acting(law(*gains, acts=False), ARM, q, v, given) is None
-        if law is rm.BaseReactionCompensation:
+        if law is rm.control.BaseReactionCompensation:
             assert np.allclose(whole, expected, atol=1e-12)
 
 
@@ -401,7 +408,7 @@ def test_signals_of_joints_have_a_unit_only_if_all_have_it():
 
 @pytest.mark.parametrize("level", [2.0, -2.0])
 def test_a_norm_is_never_below_a_negative_level(level):
-    watch = rm.Threshold(level, size=2)
+    watch = rm.sensors.Threshold(level, size=2)
     at = state(watch, ARM, rm.neutral(ARM), np.zeros(ARM.nv), {"signal": np.array([0.6, 0.8])})
     assert watch.crossings(at)["crossed"] == pytest.approx(1.0 - level * abs(level))
 
@@ -412,7 +419,7 @@ def test_computed_torques_damp_only_what_does_not_move_the_frame():
     given = {"pose": rm.frame_pose(robot, q, "tool"), "twist": np.zeros(6)}
 
     def torque(damping):
-        law = rm.OperationalComputedTorque(
+        law = rm.control.OperationalComputedTorque(
             "tool", 4.0, 4.0, rows=("vx", "vy"), base="fixed", joint_damping=damping
         )
         return values(law, robot, q, v, given)["torque"]

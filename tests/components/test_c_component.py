@@ -169,8 +169,8 @@ def test_ticks_are_those_of_python(timing, tmp_path):
 
 def controllers():
     """The controllers of the library as components."""
-    joints = rm.JointPD(ROBOT, {"elbow_pitch": 0.4, "wrist_roll": 0.1}, 5.0, 2.0, 0.01)
-    attitude = rm.AttitudePD(ROBOT, goal=[1, 0, 0, 0], kp=300.0, kd=400.0, sample_time=0.05)
+    joints = rm.control.JointPD(ROBOT, {"elbow_pitch": 0.4, "wrist_roll": 0.1}, 5.0, 2.0, 0.01)
+    attitude = rm.control.AttitudePD(ROBOT, goal=[1, 0, 0, 0], kp=300.0, kd=400.0, sample_time=0.05)
     return System(ROBOT, {"joints": joints, "attitude": attitude})
 
 

@@ -83,7 +83,7 @@ class Back(rm.Component):
 
 def test_an_algebraic_loop_made_by_a_parameter_is_refused():
     system = rm.System(slider(), [Feed(mode=1.0), Back(), Drive()])
-    with pytest.raises(rm.ModelError, match="loop"):
+    with pytest.raises(rm.errors.ModelError, match="loop"):
         system.with_parameters({"back.loop": 1.0})
 
 
@@ -202,7 +202,7 @@ def test_a_robot_with_other_joints_gets_a_system_of_its_own():
     assert both.signals["hold.x"][0] == (2,)
     run = rm.simulate(both, [0.0, 0.0], [0.0, 0.0], 1.0, record=rm.Record(progress=False))
     np.testing.assert_allclose(run.q[-1], [0.0, 1.0], atol=1e-12)
-    with pytest.raises(rm.ModelError, match="slide"):
+    with pytest.raises(rm.errors.ModelError, match="slide"):
         one.with_robot(two_joints("first", "second"))
     symbolic = two_joints("other", "slide").replace_body("a", mass=casadi.SX.sym("m"))
     with pytest.raises(rm.RemoraError, match="must have the bodies of 'slider', mass, not a, b"):

@@ -38,7 +38,7 @@ def unlucky():
     ],
 )
 def test_interfaces(how, text):
-    with pytest.raises(rm.ModelError, match="component 'made'") as error:
+    with pytest.raises(rm.errors.ModelError, match="component 'made'") as error:
         rm.System(slider(), [Made(how=how, sample_time=0.1)])
     assert text in str(error.value)
 
@@ -56,7 +56,7 @@ class Link(rm.Component):
 def test_all_signals_of_an_algebraic_loop_are_named_from_source_to_reader():
     parts = [Link(name=name) for name in "abcd"]
     wires = {"b.u": "a.y", "c.u": "b.y", "a.u": "c.y", "d.u": "a.y"}
-    with pytest.raises(rm.ModelError) as error:
+    with pytest.raises(rm.errors.ModelError) as error:
         rm.System(slider(), parts, wires)
     told = re.search(r"(\w\.y(?: -> \w\.y)+);", str(error.value))[1].split(" -> ")
     assert len(told) == 4
@@ -120,22 +120,22 @@ def test_outputs_depend_on_inputs_whose_gain_is_zero_here():
 
 
 def test_parameters_and_actions():
-    with pytest.raises(rm.ModelError, match=r"'gain'.*'k' must be a number, not 'a'"):
+    with pytest.raises(rm.errors.ModelError, match=r"'gain'.*'k' must be a number, not 'a'"):
         rm.System(slider(), [Gain(k="a")])
-    with pytest.raises(rm.ModelError, match=r"'gain'.*act must return .* not float"):
+    with pytest.raises(rm.errors.ModelError, match=r"'gain'.*act must return .* not float"):
         rm.System(slider(), [Gain(acts=True)])
-    with pytest.raises(rm.ModelError, match="component '3'"):
+    with pytest.raises(rm.errors.ModelError, match="component '3'"):
         rm.System(slider(), [Gain(name=3)])
 
 
 @pytest.mark.parametrize("components", [Gain(), None, 3])
 def test_what_is_no_list_of_components(components):
-    with pytest.raises(rm.ModelError, match="must be a list or dictionary of components"):
+    with pytest.raises(rm.errors.ModelError, match="must be a list or dictionary of components"):
         rm.System(slider(), components)
 
 
 def test_what_is_no_dictionary_of_connections():
-    with pytest.raises(rm.ModelError, match="connect: must be a dictionary, not list"):
+    with pytest.raises(rm.errors.ModelError, match="connect: must be a dictionary, not list"):
         rm.System(slider(), [Gain()], [1])
 
 
@@ -177,14 +177,16 @@ class Typo(rm.Component):
     ],
 )
 def test_typical_mistakes(component, text):
-    with pytest.raises(rm.ModelError) as error:
+    with pytest.raises(rm.errors.ModelError) as error:
         rm.System(slider(), [component])
     assert text in str(error.value)
 
 
 def test_the_closest_parameter_is_suggested():
     system = rm.System(slider(), [Gain(name="pd")])
-    with pytest.raises(rm.UnknownName, match=r"'pd.kk'; did you mean 'pd.k'\? known: mass, .*pd.k"):
+    with pytest.raises(
+        rm.errors.UnknownName, match=r"'pd.kk'; did you mean 'pd.k'\? known: mass, .*pd.k"
+    ):
         rm.simulate_batch(
             system,
             [0.0],

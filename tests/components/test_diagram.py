@@ -30,18 +30,18 @@ class Filter(rm.Component):
 
 
 def looped():
-    attitude = rm.AttitudePD(
+    attitude = rm.control.AttitudePD(
         SERVICER, (1, 0, 0, 0), 5, 2, 0.02, delay=0.02, name="attitude", rate_input=True,
         torque_output=True,
     )  # fmt: skip
     parts = [
         attitude,
-        rm.RateGyro("bus", sample_time=0.02, name="gyro"),
+        rm.sensors.RateGyro("bus", sample_time=0.02, name="gyro"),
         Filter(name="filter"),
-        rm.FirstOrderActuator(frame="bus", name="wheels"),
-        rm.Thruster("tool", 1.0, name="jet_1"),
-        rm.Threshold(1.0, "N m", 3, action="stop", name="overload"),
-        rm.Spring("bus", "tool", 2.0, name="tether"),
+        rm.actuators.FirstOrderActuator(frame="bus", name="wheels"),
+        rm.actuators.Thruster("tool", 1.0, name="jet_1"),
+        rm.sensors.Threshold(1.0, "N m", 3, action="stop", name="overload"),
+        rm.world.Spring("bus", "tool", 2.0, name="tether"),
     ]
     wires = {
         "filter.rate": "gyro.rate", "filter.torque": "attitude.torque",
@@ -54,7 +54,7 @@ def looped():
 SYSTEMS = {
     "looped": looped,
     "bundled": lambda: rm.load_scenario("hold_attitude").system,
-    "one": lambda: rm.System(SERVICER, [rm.Spring("bus", "tool", 2.0)]),
+    "one": lambda: rm.System(SERVICER, [rm.world.Spring("bus", "tool", 2.0)]),
     "none": lambda: rm.System(SERVICER),
     "alone": lambda: rm.System(SERVICER, [rm.SignalSource(1.0)]),
 }

@@ -231,13 +231,13 @@ def test_no_two_places_share_words():
 )  # fmt: skip
 def test_refusals(changed, message):
     place = {"seed": 1, "run": 2, "stream": 3, "tick": 4, "count": 5} | changed
-    with pytest.raises(rm.InvalidValue, match=message):
+    with pytest.raises(rm.errors.InvalidValue, match=message):
         noise.normals(**place)
 
 
 @pytest.mark.parametrize("shape", [(), (2,), (5, 4)])
 def test_numbers_come_in_threes(shape):
-    with pytest.raises(rm.ShapeError, match=r"must have shape \(..., 3 n\), .* not \("):
+    with pytest.raises(rm.errors.ShapeError, match=r"must have shape \(..., 3 n\), .* not \("):
         noise.standard_normals(np.ones(shape))
 
 

@@ -12,18 +12,18 @@ ARM = arm(2)  # small, so that it is compiled quickly
 ROBOTS = {"thruster_set": rm.load("wheeled_bus")}
 GOAL = {"j0": 0.3, "j1": -0.2}
 MADE = {
-    "joint_pd": rm.JointPD(ARM, GOAL, 5.0, 2.0, 0.02, torque_output=True),
-    "attitude_pd": rm.AttitudePD(ARM, (1, 0, 0, 0), 5.0, 2.0, 0.02, torque_output=True),
-    "rate_gyro": rm.RateGyro("bus", noise=0.1, drift=0.1, sample_time=0.02),
-    "first_order_actuator": rm.FirstOrderActuator(("j0",), limit=2.0),
-    "thruster": rm.Thruster("tool", 3.0),
-    "thruster_set": rm.ThrusterSet(tuple(f"thruster_{i}" for i in range(1, 13)), 0.1),
-    "spring": rm.Spring("bus", "tool", 2.0, 1.0, 0.3),
-    "bushing": rm.Bushing("bus", "tool", 2.0, 0.3, 1.0, 0.2),
-    "compliant_capture": rm.CompliantCapture("tool", "bus", 0.05, 0.2, 0.1, 50.0, 1.0),
-    "wall": rm.Wall("tool", (0, 0, 1), (0, 0, 1), 300.0, 20.0),
+    "joint_pd": rm.control.JointPD(ARM, GOAL, 5.0, 2.0, 0.02, torque_output=True),
+    "attitude_pd": rm.control.AttitudePD(ARM, (1, 0, 0, 0), 5.0, 2.0, 0.02, torque_output=True),
+    "rate_gyro": rm.sensors.RateGyro("bus", noise=0.1, drift=0.1, sample_time=0.02),
+    "first_order_actuator": rm.actuators.FirstOrderActuator(("j0",), limit=2.0),
+    "thruster": rm.actuators.Thruster("tool", 3.0),
+    "thruster_set": rm.actuators.ThrusterSet(tuple(f"thruster_{i}" for i in range(1, 13)), 0.1),
+    "spring": rm.world.Spring("bus", "tool", 2.0, 1.0, 0.3),
+    "bushing": rm.world.Bushing("bus", "tool", 2.0, 0.3, 1.0, 0.2),
+    "compliant_capture": rm.world.CompliantCapture("tool", "bus", 0.05, 0.2, 0.1, 50.0, 1.0),
+    "wall": rm.world.Wall("tool", (0, 0, 1), (0, 0, 1), 300.0, 20.0),
     "signal_source": rm.SignalSource(rm.Profile([0.0, 1.0], [0.0, 2.0])),
-    "threshold": rm.Threshold(3.0, size=3),
+    "threshold": rm.sensors.Threshold(3.0, size=3),
     **{name: component for name, (_, component, _) in laws.MADE.items()},
 }
 
@@ -54,22 +54,24 @@ def test_each_is_traced_and_has_the_same_values_compiled_and_in_numpy(name):
 
 
 def test_a_pd_of_joints_adds_its_reference_to_the_goal():
-    law = rm.JointPD(ARM, GOAL, 5.0, 2.0, 0.02, reference_input=True, torque_output=True)
+    law = rm.control.JointPD(ARM, GOAL, 5.0, 2.0, 0.02, reference_input=True, torque_output=True)
     system = rm.System(ARM, [law], {"joint_pd.reference": [0.1, 0.2]})
     q, v = rm.random_state(ARM, 3)
     run = rm.simulate(system, q, v, 0.01, physics=rm.Physics(limits="ignore"))
-    moved = rm.JointPD(ARM, {"j0": 0.4, "j1": 0.0}, 5.0, 2.0, 0.02)
+    moved = rm.control.JointPD(ARM, {"j0": 0.4, "j1": 0.0}, 5.0, 2.0, 0.02)
     expected = moved(0.0, q, v)[6:8]
     assert np.abs(run.signals["joint_pd.torque"][0] - expected).max() < 1e-13
     assert not np.any(run.tau)
 
 
 def test_a_pd_of_the_attitude_uses_the_measured_rate():
-    law = rm.AttitudePD(ARM, (1, 0, 0, 0), 5.0, 2.0, 0.02, rate_input=True, torque_output=True)
-    gyro = rm.RateGyro("bus", (0.1, 0.0, 0.0), sample_time=0.02)
+    law = rm.control.AttitudePD(
+        ARM, (1, 0, 0, 0), 5.0, 2.0, 0.02, rate_input=True, torque_output=True
+    )
+    gyro = rm.sensors.RateGyro("bus", (0.1, 0.0, 0.0), sample_time=0.02)
     q, v = rm.neutral(ARM), np.zeros(ARM.nv)
     run = rm.simulate(rm.System(ARM, [gyro, law]), q, v, 0.01)
     assert np.allclose(run.signals["attitude_pd.torque"][0], [-0.2, 0, 0], atol=1e-15)
-    acting = rm.AttitudePD(ARM, (1, 0, 0, 0), 5.0, 2.0, 0.02, rate_input=True)
+    acting = rm.control.AttitudePD(ARM, (1, 0, 0, 0), 5.0, 2.0, 0.02, rate_input=True)
     run = rm.simulate(rm.System(ARM, [gyro, acting]), q, v, 0.01)
     assert np.allclose(run.tau[0, :3], [-0.2, 0, 0], atol=1e-15)

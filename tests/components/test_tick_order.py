@@ -144,7 +144,7 @@ def test_outputs_of_two_components_may_alternate():
 
 
 def test_alternating_outputs_with_different_ticks_are_refused():
-    with pytest.raises(rm.ModelError, match="depend on each other at the same tick"):
+    with pytest.raises(rm.errors.ModelError, match="depend on each other at the same tick"):
         rm.System(slider(), [TwoStages(sample_time=0.1), Copy(sample_time=0.05)])
 
 

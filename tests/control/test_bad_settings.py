@@ -102,8 +102,8 @@ def states(robot):
 def variants(law):
     """Return a law as it is, and without and with damping."""
     yield law, None
-    if "damping" in numbers_of(law) and not isinstance(law, rm.Admittance):
-        options = {"method": "least_squares"} if isinstance(law, rm.DesiredReaction) else {}
+    if "damping" in numbers_of(law) and not isinstance(law, rm.control.Admittance):
+        options = {"method": "least_squares"} if isinstance(law, rm.control.DesiredReaction) else {}
         yield dataclasses.replace(law, damping=0.0, **options), False
         yield dataclasses.replace(law, damping=0.05, **options), True
 
@@ -118,7 +118,7 @@ def test_singular_poses_jumps_and_half_turns_are_an_error_or_finite(kind):
                     with np.errstate(all="raise"):
                         try:
                             assert finite_outputs(own, robot, q, v, goal, t)
-                        except rm.SingularMatrix:
+                        except rm.errors.SingularMatrix:
                             assert not damped  # damping bounds the solution at a singular pose
 
 
@@ -133,7 +133,7 @@ def test_a_run_from_a_singular_pose_ends_with_finite_numbers_or_names_the_law(ki
     system = rm.System(robot, {kind: law}, connected)
     q, v = rm.neutral(robot), np.zeros(robot.nv)
     if kind in SINGULAR:
-        with pytest.raises(rm.SimulationError, match=f"'{kind}'.*damping"):
+        with pytest.raises(rm.errors.SimulationError, match=f"'{kind}'.*damping"):
             rm.simulate(system, q, v, 0.04, integrator=rm.Integrator("rk4", step=0.02))
         return
     run = rm.simulate(system, q, v, 0.04, integrator=rm.Integrator("rk4", step=0.02))
@@ -149,8 +149,8 @@ PD = arm(2)
 def test_gains_of_pd_laws(gain, bad):
     gains = {"kp": 1.0, "kd": 1.0, gain: bad}
     for make in (
-        lambda: rm.JointPD(PD, {"j0": 0.1}, **gains, sample_time=0.1),
-        lambda: rm.AttitudePD(PD, [1, 0, 0, 0], **gains, sample_time=0.1),
+        lambda: rm.control.JointPD(PD, {"j0": 0.1}, **gains, sample_time=0.1),
+        lambda: rm.control.AttitudePD(PD, [1, 0, 0, 0], **gains, sample_time=0.1),
     ):
         with pytest.raises(rm.RemoraError, match=gain):
             make()
@@ -161,11 +161,11 @@ def test_gains_of_pd_laws(gain, bad):
 def test_durations_that_exceed_the_limits_of_a_reference_are_refused(law, limit):
     points = [[0.0, 0.0], [1.0, -2.0], [1.5, 0.0]]
     limits = {"max_speed": 0.5, limit: 0.5, "law": law}
-    shortest = rm.JointReference(points, **limits)
+    shortest = rm.control.JointReference(points, **limits)
     with pytest.raises(rm.RemoraError, match="at least"):
-        rm.JointReference(points, durations=0.9 * shortest.durations, **limits)
+        rm.control.JointReference(points, durations=0.9 * shortest.durations, **limits)
     for scale in (1.0, 1.7):
-        slower = rm.JointReference(points, durations=scale * shortest.durations, **limits)
+        slower = rm.control.JointReference(points, durations=scale * shortest.durations, **limits)
         assert np.allclose(slower.ramps, scale * shortest.ramps)
         times = np.linspace(0.0, slower.durations.sum(), 501)
         for key, most in (("velocity", 0.5), ("acceleration", limits.get("max_acceleration"))):

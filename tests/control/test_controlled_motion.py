@@ -66,7 +66,7 @@ def test_accelerations_leave_the_base_without_force_at_any_momentum(seed):
     for body in robot.bodies.names[1:]:
         map_ = motion.frame_accelerations(at, body, range(6), places, dynamics)
         twist = rm.frame_twist(robot, q, v, body)
-        own = rm.frame_acceleration(robot, q, v, vdot, body)
+        own = rm.dynamics.frame_acceleration(robot, q, v, vdot, body)
         own[3:] += np.cross(twist[:3], twist[3:])
         wanted = turned(robot, q, body, own)
         assert np.abs(map_.matrix @ a + map_.offset - wanted).max() < 1e-11 * np.abs(wanted).max()
@@ -92,9 +92,9 @@ def test_the_manipulability_gradient_is_a_derivative(seed):
 
 def test_refusals_name_what_is_known():
     robot = rm.load("servicer")
-    with pytest.raises(rm.UnknownName, match="known: pose, orientation"):
+    with pytest.raises(rm.errors.UnknownName, match="known: pose, orientation"):
         motion.row_indices("attitude")
-    with pytest.raises(rm.UnknownName, match="wx, wy"):
+    with pytest.raises(rm.errors.UnknownName, match="wx, wy"):
         motion.row_indices(("wx", "px"))
     with pytest.raises(rm.RemoraError, match="carries the base"):
         motion.joint_names(robot, ["base"])

@@ -74,7 +74,7 @@ def test_the_linearizing_law_gives_the_twists_the_rates_u():
     U = [np.random.default_rng(5).normal(size=6)]
     tau = linearizing_law(robot, q, v, ("stem/tip",), U, 1.0, 1e-9)
     vdot = rm.forward_dynamics(robot, q, v, tau)
-    rate = rm.frame_acceleration(robot, q, v, vdot, "stem/tip")
+    rate = rm.dynamics.frame_acceleration(robot, q, v, vdot, "stem/tip")
     assert np.allclose(rate, U[0], atol=1e-5)
     _, _, V = np.linalg.svd(rm.jacobian(robot, q, "stem/tip"))
     own = V[6:]  # motions that the frame does not see are damped: v̇ = -kv v
@@ -83,7 +83,7 @@ def test_the_linearizing_law_gives_the_twists_the_rates_u():
     )
     assert np.allclose(own @ vdot, -3.0 * own @ v, atol=1e-8)
     printed = rm.forward_dynamics(robot, q, v, printed_law(robot, q, ("stem/tip",), U))
-    missed = rm.frame_acceleration(robot, q, v, printed, "stem/tip") - U[0]
+    missed = rm.dynamics.frame_acceleration(robot, q, v, printed, "stem/tip") - U[0]
     assert np.abs(missed).max() > 0.1  # SA24 calls (12) feedback linearization: it is not
 
 
@@ -92,7 +92,7 @@ def test_each_law_is_traced(law):
     robot = two_arms()
     q, v = rm.random_state(robot, 6)
     targets = {"stem/tip": rm.frame_pose(robot, rm.neutral(robot), "stem/tip")}
-    control = rm.EndEffectorWrenchControl(robot, targets, 4.0, 3.0, law)
+    control = rm.control.EndEffectorWrenchControl(robot, targets, 4.0, 3.0, law)
     found = traced(lambda q, v: control.forces(robot, q, v), [q, v])
     assert relative_error(found, control.forces(robot, q, v)) < 1e-10
 
@@ -107,7 +107,7 @@ def test_closed_loops_settle(law, gains):
     robot = robot.replace(joints=joints)
     q0, goal = np.array([0.2, 0.4]), np.array([0.5, -0.3])
     targets = {"a/tip": rm.frame_pose(robot, goal, "a/tip")}
-    control = rm.EndEffectorWrenchControl(robot, targets, *gains, law, sample_time=0.01)
+    control = rm.control.EndEffectorWrenchControl(robot, targets, *gains, law, sample_time=0.01)
     run = rm.simulate(rm.System(robot, [control]), q0, np.zeros(2), duration=8.0)
     errors = control.errors(robot, run.q)[:, 0]
     assert errors[0] > 0.3
@@ -117,7 +117,7 @@ def test_closed_loops_settle(law, gains):
 def test_refusals():
     robot = two_arms()
     x = dq.identity()
-    make = rm.EndEffectorWrenchControl
+    make = rm.control.EndEffectorWrenchControl
     with pytest.raises(rm.RemoraError, match="no law of end-effector control named 'pd'"):
         make(robot, {"stem/tip": x}, 1.0, 1.0, "pd")
     with pytest.raises(rm.RemoraError, match="no body or frame named 'nose'"):

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-import remora as rm
 from arms import arm, wheeled
+from remora import control
 from remora.algebra import pose, quaternion
 from remora.control.law_table import CONTROL_COMPONENTS
 from remora.simulation.scenario.component_table import AnyComponentSettings
@@ -19,64 +19,67 @@ WHEELS = ["w0", "w1", "w2", "w3"]
 CASES = {
     "resolved_rate": (
         {"frame": "tool", "rows": ["vx", "vy"], "gain": 2.0, "secondary": ["limits"]},
-        rm.ResolvedRate("tool", rows=("vx", "vy"), gain=2.0, secondary=("limits",)),
+        control.ResolvedRate("tool", rows=("vx", "vy"), gain=2.0, secondary=("limits",)),
     ),
     "desired_reaction": (
         {"frame": "tool", "method": "adjugate", "rows": "none"},
-        rm.DesiredReaction("tool", method="adjugate", rows="none"),
+        control.DesiredReaction("tool", method="adjugate", rows="none"),
     ),
-    "reaction_null_space": ({"rows": ["wz"]}, rm.ReactionNullSpace(rows=("wz",))),
-    "joint_rate_servo": ({"gain": 5.0, "limit": 2.0}, rm.JointRateServo(gain=5.0, limit=2.0)),
+    "reaction_null_space": ({"rows": ["wz"]}, control.ReactionNullSpace(rows=("wz",))),
+    "joint_rate_servo": ({"gain": 5.0, "limit": 2.0}, control.JointRateServo(gain=5.0, limit=2.0)),
     "transpose_jacobian": (
-        {"frame": "tool", "kp": 3.0, "kd": 4.0}, rm.TransposeJacobian("tool", 3.0, 4.0),
+        {"frame": "tool", "kp": 3.0, "kd": 4.0}, control.TransposeJacobian("tool", 3.0, 4.0),
     ),
     "joint_computed_torque": (
-        {"kp": 3.0, "kd": 4.0, "joints": ["j1"]}, rm.JointComputedTorque(3.0, 4.0, ("j1",)),
+        {"kp": 3.0, "kd": 4.0, "joints": ["j1"]}, control.JointComputedTorque(3.0, 4.0, ("j1",)),
     ),
     "operational_computed_torque": (
         {"frame": "tool", "kp": 3.0, "kd": 4.0, "base_rows": "orientation"},
-        rm.OperationalComputedTorque("tool", 3.0, 4.0, base_rows="orientation"),
+        control.OperationalComputedTorque("tool", 3.0, 4.0, base_rows="orientation"),
     ),
     "impedance": (
-        {"frame": "tool", "stiffness": 3.0, "damping_matrix": 4.0}, rm.Impedance("tool", 3.0, 4.0),
+        {"frame": "tool", "stiffness": 3.0, "damping_matrix": 4.0},
+        control.Impedance("tool", 3.0, 4.0),
     ),
     "admittance": (
-        {"mass": 3.0, "damping": 4.0, **TICK}, rm.Admittance(3.0, 4.0, **TICK),
+        {"mass": 3.0, "damping": 4.0, **TICK}, control.Admittance(3.0, 4.0, **TICK),
     ),
     "base_reaction_compensation": (
-        {"torque_only": True}, rm.BaseReactionCompensation(torque_only=True),
+        {"torque_only": True}, control.BaseReactionCompensation(torque_only=True),
     ),
-    "joint_pid": ({"kp": 3.0, "ki": 1.0, "kd": 2.0, **TICK}, rm.JointPID(3.0, 1.0, 2.0, **TICK)),
-    "base_pose_tracking": ({"kp": 3.0, "kv": 4.0}, rm.BasePoseTracking(3.0, 4.0)),
+    "joint_pid": (
+        {"kp": 3.0, "ki": 1.0, "kd": 2.0, **TICK}, control.JointPID(3.0, 1.0, 2.0, **TICK),
+    ),
+    "base_pose_tracking": ({"kp": 3.0, "kv": 4.0}, control.BasePoseTracking(3.0, 4.0)),
     "frame_pose_tracking": (
-        {"frame": "tool", "kp": 3.0, "kv": 4.0}, rm.FramePoseTracking("tool", 3.0, 4.0),
+        {"frame": "tool", "kp": 3.0, "kv": 4.0}, control.FramePoseTracking("tool", 3.0, 4.0),
     ),
     "coordinated_tracking": (
         {"frame": "tool", "kp": 3.0, "kv": 4.0, "base_kp": 1.0, "base_kv": 2.0},
-        rm.CoordinatedTracking("tool", 3.0, 4.0, 1.0, 2.0),
+        control.CoordinatedTracking("tool", 3.0, 4.0, 1.0, 2.0),
     ),
     "reaction_wheels": (
         {"joints": WHEELS, "max_torque": 0.1, "max_speed": 50.0},
-        rm.ReactionWheels(tuple(WHEELS), 0.1, 50.0),
+        control.ReactionWheels(tuple(WHEELS), 0.1, 50.0),
     ),
     "wheel_desaturation": (
         {"gain": 1.0, "max_torque": 0.1, "upper": 2.0, "lower": 1.0, **TICK},
-        rm.WheelDesaturation(1.0, 0.1, 2.0, 1.0, **TICK),
+        control.WheelDesaturation(1.0, 0.1, 2.0, 1.0, **TICK),
     ),
     "joint_reference": (
         {"waypoints": [["90 deg", 0.0, 0.0], [0.0, 0.0, 1.0]], "max_speed": 0.1},
-        rm.JointReference([[np.radians(90), 0, 0], [0, 0, 1]], max_speed=0.1),
+        control.JointReference([[np.radians(90), 0, 0], [0, 0, 1]], max_speed=0.1),
     ),
     "pose_reference": (
         {"waypoints": [{"xyz": [1.0, 0.0, 0.0]},
                        {"xyz": [0.0, 1.0, 0.0], "rpy": [0.0, 0.0, "30 deg"]}],
          "durations": [2.0], "interpolation": "straight"},
-        rm.PoseReference([X, Y], [2.0], "straight"),
+        control.PoseReference([X, Y], [2.0], "straight"),
     ),
     "circle_reference": (
         {"start_point": [1.0, 0.0, 0.0], "center": [0.0, 0.0, 0.0], "normal": [0.0, 0.0, 1.0],
          "duration": 3.0, "rpy": [0.0, 0.0, "30 deg"]},
-        rm.CircleReference([1, 0, 0], [0, 0, 0], [0, 0, 1], 3.0,
+        control.CircleReference([1, 0, 0], [0, 0, 0], [0, 0, 1], 3.0,
                            quaternion.from_rpy(np.radians([0.0, 0.0, 30.0]))),
     ),
 }  # fmt: skip

@@ -18,7 +18,7 @@ def at(angles_deg=(0, 30, 0, -60, 0, 45, 0)):
 def test_joint_pd_is_a_spring_and_a_damper(rng):
     q, v = rm.random_state(SERVICER, 3)
     goal = {"elbow_pitch": 0.3, "wrist_roll": -0.2}
-    law = rm.JointPD(SERVICER, goal, {"elbow_pitch": 10, "wrist_roll": 2}, 5.0, 0.1)
+    law = rm.control.JointPD(SERVICER, goal, {"elbow_pitch": 10, "wrist_roll": 2}, 5.0, 0.1)
     tau = law(0.0, q, v)
     assert law.sample_time == 0.1
     assert law.joints == ("elbow_pitch", "wrist_roll")
@@ -33,7 +33,7 @@ def test_joint_pd_is_a_spring_and_a_damper(rng):
 def test_joint_pd_of_joints_with_several_coordinates():
     builder = rm.Builder("r").body("a", mass=1, inertia=(1, 1, 1)).body("b", mass=1)
     robot = builder.joint("slide", "cartesian", "a", "b").build()
-    law = rm.JointPD(robot, {"slide": [1, 2, 3]}, 2.0, {"slide": [1, 1, 2]}, 0.1)
+    law = rm.control.JointPD(robot, {"slide": [1, 2, 3]}, 2.0, {"slide": [1, 1, 2]}, 0.1)
     tau = law(0.0, rm.neutral(robot), np.ones(9))
     assert np.array_equal(tau, [0, 0, 0, 0, 0, 0, 1, 3, 4])
 
@@ -45,7 +45,7 @@ def test_attitude_pd_works_against_the_error_along_its_axis(seed, rng):
     goal = quaternion.normalize(rng.normal(size=4))
     axis = rng.normal(size=3)
     axis /= np.linalg.norm(axis)
-    law = rm.AttitudePD(SERVICER, goal, 7.0, [1, 2, 3], 0.1)
+    law = rm.control.AttitudePD(SERVICER, goal, 7.0, [1, 2, 3], 0.1)
     q, v = rm.random_state(SERVICER, rng)
     for sign in (1.0, -1.0):
         r = sign * quaternion.mul(goal, quaternion.from_axis_angle(axis, 1e-3))
@@ -64,9 +64,9 @@ def test_both_bring_a_robot_to_its_goals():
     goal = dict(zip(SERVICER.joints.names[1:], q[8:] + 0.1, strict=True))
     gains = [3, 14, 5, 5, 0.3, 0.4, 0.05]
     stiff = dict(zip(goal, gains, strict=True))
-    arm = rm.JointPD(SERVICER, goal, stiff, {k: 1.6 * x for k, x in stiff.items()}, 0.05)
+    arm = rm.control.JointPD(SERVICER, goal, stiff, {k: 1.6 * x for k, x in stiff.items()}, 0.05)
     wanted = quaternion.from_rpy(np.array([0.1, 0.2, -0.1]))
-    base = rm.AttitudePD(SERVICER, wanted, 40.0, 150.0, 0.1)
+    base = rm.control.AttitudePD(SERVICER, wanted, 40.0, 150.0, 0.1)
     both = rm.ZeroOrderHold(lambda t, q, v: arm(t, q, v) + base(t, q, v), 0.05)
     run = rm.simulate(
         SERVICER,
@@ -85,16 +85,24 @@ def test_both_bring_a_robot_to_its_goals():
 @pytest.mark.parametrize(
     ("make", "told"),
     [
-        (lambda: rm.JointPD(SERVICER, {}, 1, 1, 0.1), "at least one joint"),
-        (lambda: rm.JointPD(SERVICER, {"elbow": 0}, 1, 1, 0.1), "no joint named 'elbow'"),
-        (lambda: rm.JointPD(SERVICER, {"base": 0}, 1, 1, 0.1), "no coordinates to hold"),
-        (lambda: rm.JointPD(SERVICER, {"elbow_pitch": [0, 1]}, 1, 1, 0.1), "one number, or 1"),
-        (lambda: rm.JointPD(SERVICER, {"elbow_pitch": np.nan}, 1, 1, 0.1), "must be finite"),
-        (lambda: rm.JointPD(SERVICER, {"elbow_pitch": 0}, {}, 1, 0.1), "kp is missing"),
-        (lambda: rm.AttitudePD(SERVICER, [0, 0, 0, 0], 1, 1, 0.1), "must be a quaternion"),
-        (lambda: rm.AttitudePD(SERVICER, [1, 0, 0, 0], [1, 2], 1, 0.1), "one number or 3"),
+        (lambda: rm.control.JointPD(SERVICER, {}, 1, 1, 0.1), "at least one joint"),
+        (lambda: rm.control.JointPD(SERVICER, {"elbow": 0}, 1, 1, 0.1), "no joint named 'elbow'"),
+        (lambda: rm.control.JointPD(SERVICER, {"base": 0}, 1, 1, 0.1), "no coordinates to hold"),
         (
-            lambda: rm.AttitudePD(rm.load("servicer", base="fixed"), [1, 0, 0, 0], 1, 1, 0.1),
+            lambda: rm.control.JointPD(SERVICER, {"elbow_pitch": [0, 1]}, 1, 1, 0.1),
+            "one number, or 1",
+        ),
+        (
+            lambda: rm.control.JointPD(SERVICER, {"elbow_pitch": np.nan}, 1, 1, 0.1),
+            "must be finite",
+        ),
+        (lambda: rm.control.JointPD(SERVICER, {"elbow_pitch": 0}, {}, 1, 0.1), "kp is missing"),
+        (lambda: rm.control.AttitudePD(SERVICER, [0, 0, 0, 0], 1, 1, 0.1), "must be a quaternion"),
+        (lambda: rm.control.AttitudePD(SERVICER, [1, 0, 0, 0], [1, 2], 1, 0.1), "one number or 3"),
+        (
+            lambda: rm.control.AttitudePD(
+                rm.load("servicer", base="fixed"), [1, 0, 0, 0], 1, 1, 0.1
+            ),
             "has no attitude",
         ),
     ],
@@ -105,5 +113,5 @@ def test_what_cannot_be_controlled_is_refused(make, told):
 
 
 def test_the_table_has_them():
-    assert list(rm.CONTROLLERS) == ["joint_pd", "attitude_pd"]
-    assert list(rm.CONTROLLERS.values()) == [rm.JointPD, rm.AttitudePD]
+    assert list(rm.control.CONTROLLERS) == ["joint_pd", "attitude_pd"]
+    assert list(rm.control.CONTROLLERS.values()) == [rm.control.JointPD, rm.control.AttitudePD]

@@ -63,7 +63,9 @@ def test_a_prescribed_reaction_follows_from_the_conservation_of_momentum(seed, m
     wanted, turning = np.array([0.1, -0.2, 0.05]), np.array([0.02, 0.0, -0.01])
     back = quaternion.conjugate(pose.rotation(x))
     own = pose.rotation(rm.poses(ARM, q)[0])
-    law = rm.DesiredReaction("tool", rows="position", base_rows="orientation", method=method)
+    law = rm.control.DesiredReaction(
+        "tool", rows="position", base_rows="orientation", method=method
+    )
     found = values(law, ARM, q, v, {
         "pose": x, "twist": np.concatenate([np.zeros(3), quaternion.rotate(back, wanted)]),
         "base_pose": rm.poses(ARM, q)[0],
@@ -85,7 +87,7 @@ def test_a_floating_impedance_follows_from_motions(seed):
     goal = pose.from_parts(
         pose.rotation(rm.frame_pose(ARM, q, "tool")), spot(ARM, q) + np.array([0.1, 0.2, -0.1])
     )
-    law = rm.Impedance("tool", K, D, rows="position", joint_damping=0.0)
+    law = rm.control.Impedance("tool", K, D, rows="position", joint_damping=0.0)
     tau = np.concatenate([np.zeros(6), values(law, ARM, q, v, {"pose": goal})["torque"]])
 
     def wrench(f):
@@ -133,7 +135,7 @@ def test_desaturation_takes_momentum_out_of_the_wheels_and_leaves_the_base_alone
     names = tuple(f"w{i}" for i in range(count))
     q, v = rm.neutral(robot), np.zeros(robot.nv)
     v[6:] = np.linspace(20.0, -5.0, count)
-    wheels = rm.ReactionWheels(names, 10.0, 1e4, sample_time=0.1)
+    wheels = rm.control.ReactionWheels(names, 10.0, 1e4, sample_time=0.1)
 
     def stored(speeds):
         """Angular momentum of the spinning wheels about their own axes, body by body."""
@@ -144,7 +146,7 @@ def test_desaturation_takes_momentum_out_of_the_wheels_and_leaves_the_base_alone
     h = values(wheels, robot, q, v, {"command": np.zeros(3)})["momentum"]
     assert np.allclose(h, stored(v[6:]), rtol=1e-12)
     gain, most = 2.0, 0.3
-    law = rm.WheelDesaturation(gain, most, 0.01, 0.005, sample_time=0.1)
+    law = rm.control.WheelDesaturation(gain, most, 0.01, 0.005, sample_time=0.1)
     T = values(law, robot, q, v, {"momentum": h})["torque"]
     assert np.allclose(T, np.clip(-gain * h, -most, most))
     assert h @ T < 0.0

@@ -16,7 +16,7 @@ def base_speeds(robot, q, v, rate, places):
     """Return all speeds after the controlled ones jump to `rate` and momentum is conserved."""
     moved = v.copy()
     moved[places] = rate
-    P = rm.momentum_matrix(robot, q)
+    P = rm.dynamics.momentum_matrix(robot, q)
     n0 = motion.base_size(robot)
     others = np.arange(n0, robot.nv)
     left = P @ v - P[:, others] @ moved[others]
@@ -41,7 +41,7 @@ def test_zero_reaction_with_momentum_leaves_the_attitude_alone(seed):
     """Three rows of the tool, three of the base, seven joints; the robot tumbles beforehand."""
     q, v = rm.random_state(SERVICER, seed)
     twist = np.array([0.0, 0.0, 0.0, 0.03, -0.02, 0.01])
-    law = rm.DesiredReaction("tool", gain=0.0)
+    law = rm.control.DesiredReaction("tool", gain=0.0)
     rate = values(law, SERVICER, q, v, goal(SERVICER, q, twist))["rate"]
     moved = base_speeds(SERVICER, q, v, rate, range(6, 13))
     assert np.abs(moved[:3]).max() < 1e-9 * np.abs(rate).max()
@@ -54,7 +54,7 @@ def test_a_desired_reaction_moves_base_and_tool_as_prescribed():
     inputs = goal(SERVICER, q, twist)
     wanted = goal(SERVICER, q, base, "bus")
     inputs |= {"base_pose": wanted["pose"], "base_twist": wanted["twist"]}
-    rate = values(rm.DesiredReaction("tool", gain=0.0), SERVICER, q, v, inputs)["rate"]
+    rate = values(rm.control.DesiredReaction("tool", gain=0.0), SERVICER, q, v, inputs)["rate"]
     moved = base_speeds(SERVICER, q, v, rate, range(6, 13))
     assert np.abs(inertial(SERVICER, q, moved, "bus")[:3] - base[:3]).max() < 1e-9
 
@@ -66,8 +66,8 @@ def test_the_adjugate_is_the_inverse_far_from_singular_poses_and_bounded_near_th
     v = 0.0 * v
     inputs = goal(robot, q, np.array([0, 0, 0.1, 0.05, 0.02, 0]))
     options = {"rows": "plane", "base_rows": ("wz",), "gain": 0.0}
-    exact = values(rm.DesiredReaction("tool", **options), robot, q, v, inputs)["rate"]
-    law = rm.DesiredReaction("tool", method="adjugate", bound=1e9, **options)
+    exact = values(rm.control.DesiredReaction("tool", **options), robot, q, v, inputs)["rate"]
+    law = rm.control.DesiredReaction("tool", method="adjugate", bound=1e9, **options)
     assert np.abs(values(law, robot, q, v, inputs)["rate"] - exact).max() < 1e-9
     # the factor k is limited: the same direction, shorter
     places = motion.speed_places(robot, motion.joint_names(robot, ()))
@@ -80,7 +80,7 @@ def test_the_adjugate_is_the_inverse_far_from_singular_poses_and_bounded_near_th
         ]
     )
     factor = abs(1.0 / np.linalg.det(G))
-    law = rm.DesiredReaction("tool", method="adjugate", bound=factor / 10.0, **options)
+    law = rm.control.DesiredReaction("tool", method="adjugate", bound=factor / 10.0, **options)
     assert np.abs(values(law, robot, q, v, inputs)["rate"] - exact / 10.0).max() < 1e-9
     q = np.zeros(robot.nq)  # outstretched
     far = values(law, robot, q, v, goal(robot, q, np.array([0, 0, 0.1, 0.05, 0.02, 0])))["rate"]
@@ -95,7 +95,7 @@ def test_sparts_desired_reaction_block_has_the_wrong_sign():
     H = rm.mass_matrix(SERVICER, q)
     response = np.linalg.solve(H[:6, :6], H[:6, 6:])
     inputs = {"base_twist": np.array([*base, 0, 0, 0]), "base_pose": rm.poses(SERVICER, q)[0]}
-    law = rm.DesiredReaction("tool", rows="none")
+    law = rm.control.DesiredReaction("tool", rows="none")
     ours = values(law, SERVICER, q, v, inputs)["rate"]
     theirs = np.linalg.pinv(response[:3]) @ base
     assert np.abs(base_speeds(SERVICER, q, v, ours, range(6, 13))[:3] - base).max() < 1e-12
@@ -119,7 +119,7 @@ def test_an_axis_of_the_base_is_kept_pointing_at_the_tool(seed):
     """Figure 4 of SPART17; here in space, with momentum, and an axis that is off at first."""
     q, v = rm.random_state(SERVICER, seed)
     twist = np.array([0.0, 0.0, 0.0, 0.03, -0.02, 0.01])
-    law = rm.DesiredReaction("tool", gain=0.0, base_gain=0.5, point="-y")
+    law = rm.control.DesiredReaction("tool", gain=0.0, base_gain=0.5, point="-y")
     found = values(law, SERVICER, q, v, goal(SERVICER, q, twist))
     moved = base_speeds(SERVICER, q, v, found["rate"], range(6, 13))
     rate, normal, angle = pointing_error(SERVICER, q, moved, np.array([0, -1.0, 0]))
@@ -130,12 +130,12 @@ def test_an_axis_of_the_base_is_kept_pointing_at_the_tool(seed):
 
 
 def test_a_pointing_base_has_no_reference_and_only_rows_of_rotation():
-    interface = rm.DesiredReaction("tool", point="x").interface(SERVICER)
+    interface = rm.control.DesiredReaction("tool", point="x").interface(SERVICER)
     assert set(interface.inputs) == {"pose", "twist"}
-    with pytest.raises(rm.InvalidValue, match="rows wx, wy, wz only"):
-        rm.DesiredReaction("tool", point="x", base_rows="pose")
-    with pytest.raises(rm.UnknownName, match="no axis of the base named 'up'"):
-        rm.DesiredReaction("tool", point="up")
+    with pytest.raises(rm.errors.InvalidValue, match="rows wx, wy, wz only"):
+        rm.control.DesiredReaction("tool", point="x", base_rows="pose")
+    with pytest.raises(rm.errors.UnknownName, match="no axis of the base named 'up'"):
+        rm.control.DesiredReaction("tool", point="up")
 
 
 def figure_4():
@@ -153,11 +153,11 @@ def test_figure_4_of_spart17_is_flown():
     x = rm.frame_pose(robot, q, "tool")
     away = pose.from_parts(x[:4], pose.translation(x) + 0.2 * LINE)
     tick = {"sample_time": 0.02}
-    line = rm.PoseReference([x, away, x], 10.0, "straight", **tick)
-    law = rm.DesiredReaction(
+    line = rm.control.PoseReference([x, away, x], 10.0, "straight", **tick)
+    law = rm.control.DesiredReaction(
         "tool", rows="plane", base_rows=("wz",), gain=2.0, base_gain=2.0, point="x", **tick
     )
-    system = rm.System(robot, [line, law, rm.JointRateServo(gain=20.0, **tick)])
+    system = rm.System(robot, [line, law, rm.control.JointRateServo(gain=20.0, **tick)])
     run = rm.simulate(
         system,
         q,
@@ -181,7 +181,7 @@ def test_a_longer_line_of_figure_4_meets_a_singularity_of_g():
     """Rates per unit of tool speed grow without bound; with the adjugate they stay bounded."""
     robot, q = figure_4()
     options = {"rows": "plane", "base_rows": ("wz",), "gain": 0.0, "point": "x"}
-    law = rm.DesiredReaction("tool", **options)
+    law = rm.control.DesiredReaction("tool", **options)
     twist = np.concatenate([np.zeros(3), LINE])
     h, sizes = 0.01, []
     for _ in range(40):
@@ -193,7 +193,7 @@ def test_a_longer_line_of_figure_4_meets_a_singularity_of_g():
     assert max(sizes[:21]) < 13.0  # up to 0.2 m
     assert sizes[-1] > 40.0
     assert 0.25 < h * len(sizes) < 0.33
-    bounded = rm.DesiredReaction("tool", method="adjugate", bound=1.0, **options)
+    bounded = rm.control.DesiredReaction("tool", method="adjugate", bound=1.0, **options)
     rate = values(bounded, robot, q, np.zeros(7), goal(robot, q, twist))["rate"]
     assert np.abs(rate).max() < 1.0
 
@@ -221,7 +221,9 @@ def test_trees_that_branch_in_mid_chain(seed):
     robot = branched()
     q, v = rm.random_state(robot, seed)
     twist = np.array([0, 0, 0, 0.02, -0.01, 0.03])
-    rate = values(rm.DesiredReaction("tool", gain=0.0), robot, q, v, goal(robot, q, twist))["rate"]
+    rate = values(rm.control.DesiredReaction("tool", gain=0.0), robot, q, v, goal(robot, q, twist))[
+        "rate"
+    ]
     moved = base_speeds(robot, q, v, rate, range(6, robot.nv))
     assert np.abs(moved[:3]).max() < 1e-8 * np.abs(rate).max()
     assert np.abs(inertial(robot, q, moved, "tool")[3:] - twist[3:]).max() < 1e-8
@@ -247,7 +249,9 @@ def test_the_momentum_of_eq_46_is_not_constant():
     q, v = run.q[-1], run.v[-1]
     H = rm.mass_matrix(SERVICER, q)
     twist = np.array([0, 0, 0, 0.03, -0.02, 0.01])
-    rate = values(rm.DesiredReaction("tool", gain=0.0), SERVICER, q, v, goal(SERVICER, q, twist))
+    rate = values(
+        rm.control.DesiredReaction("tool", gain=0.0), SERVICER, q, v, goal(SERVICER, q, twist)
+    )
     assert np.abs(base_speeds(SERVICER, q, v, rate["rate"], range(6, 13))[:3]).max() < 1e-9
     # with the initial value, as printed, the base turns
     J = rm.jacobian(SERVICER, q, "tool")
@@ -263,7 +267,7 @@ def test_the_momentum_of_eq_46_is_not_constant():
 def test_the_reaction_null_space_is_the_nearest_motion_without_reaction():
     q, v = rm.random_state(SERVICER, 6)
     z = np.random.default_rng(6).normal(size=7)
-    law = rm.ReactionNullSpace()
+    law = rm.control.ReactionNullSpace()
     rate = values(law, SERVICER, q, v, {"command": z})["rate"]
     assert np.abs(base_speeds(SERVICER, q, v, rate, range(6, 13))[:3]).max() < 1e-10
     rest = values(law, SERVICER, q, 0 * v, {"command": z})["rate"]
@@ -275,11 +279,11 @@ def test_the_reaction_null_space_is_the_nearest_motion_without_reaction():
 @pytest.mark.parametrize(
     ("make", "told"),
     [
-        (lambda: rm.DesiredReaction("tool", method="adjugate"), "6 rows and 7 joints"),
-        (lambda: rm.DesiredReaction("tool", method="inverse"), "no method named"),
-        (lambda: rm.DesiredReaction("tool", rows="none", base_rows="none"), "neither"),
-        (lambda: rm.DesiredReaction("tool", bound=0.0), "greater than 0"),
-        (lambda: rm.ReactionNullSpace(rows="none"), "at least one row"),
+        (lambda: rm.control.DesiredReaction("tool", method="adjugate"), "6 rows and 7 joints"),
+        (lambda: rm.control.DesiredReaction("tool", method="inverse"), "no method named"),
+        (lambda: rm.control.DesiredReaction("tool", rows="none", base_rows="none"), "neither"),
+        (lambda: rm.control.DesiredReaction("tool", bound=0.0), "greater than 0"),
+        (lambda: rm.control.ReactionNullSpace(rows="none"), "at least one row"),
     ],
 )
 def test_refusals(make, told):
@@ -289,6 +293,6 @@ def test_refusals(make, told):
 
 def test_a_fixed_base_has_no_reaction():
     robot = rm.load("servicer", base="fixed")
-    for law in (rm.DesiredReaction("tool"), rm.ReactionNullSpace()):
+    for law in (rm.control.DesiredReaction("tool"), rm.control.ReactionNullSpace()):
         with pytest.raises(rm.RemoraError, match="the base is fixed"):
             law.interface(robot)

@@ -51,7 +51,7 @@ def test_the_shortest_time_reaches_a_limit_and_exceeds_none(law, rate, accelerat
 @pytest.mark.parametrize("law", TIME_LAWS)
 def test_joints_pass_their_way_points_within_their_limits(law):
     points = np.array([[0.0, 1.0], [0.4, 0.2], [-1.0, 0.2]])
-    path = rm.JointReference(
+    path = rm.control.JointReference(
         points, law=law, max_speed=[0.2, 0.5], max_acceleration=[0.1, 1.0], start=1.0
     )
     ends = 1.0 + np.concatenate([[0.0], np.cumsum(path.durations)])
@@ -71,7 +71,9 @@ def test_joints_pass_their_way_points_within_their_limits(law):
 def test_breaks_are_where_acceleration_or_jerk_jumps(law):
     """Between two breaks, accelerations are one polynomial: the cubic through four fits a fifth."""
     points = np.array([[0.0, 1.0], [0.4, 0.2], [-1.0, 0.3]])
-    path = rm.JointReference(points, law=law, max_speed=0.2, max_acceleration=0.25, start=1.0)
+    path = rm.control.JointReference(
+        points, law=law, max_speed=0.2, max_acceleration=0.25, start=1.0
+    )
     breaks = path.interface(ROBOT).breaks
     ends = 1.0 + np.concatenate([[0.0], np.cumsum(path.durations)])
     assert all(min(abs(end - x) for x in breaks) < 1e-12 for end in ends)
@@ -96,7 +98,7 @@ def checked_rates(reference, times):
 @pytest.mark.parametrize("interpolation", ["screw", "straight"])
 @pytest.mark.parametrize("law", TIME_LAWS)
 def test_poses_pass_their_way_points_and_have_the_twists_they_say(interpolation, law):
-    path = rm.PoseReference(POSES, [2.0, 3.0], interpolation, law)
+    path = rm.control.PoseReference(POSES, [2.0, 3.0], interpolation, law)
     for t, x in zip([0.0, 2.0, 5.0], POSES, strict=True):
         found = at(path, t)["pose"]
         assert min(np.abs(found - x).max(), np.abs(found + x).max()) < 1e-12
@@ -111,7 +113,7 @@ def test_poses_pass_their_way_points_and_have_the_twists_they_say(interpolation,
 
 
 def test_a_pose_keeps_the_slower_of_its_limits():
-    path = rm.PoseReference(
+    path = rm.control.PoseReference(
         POSES,
         max_speed=0.3,
         max_angular_speed=0.2,
@@ -129,7 +131,7 @@ def test_a_pose_keeps_the_slower_of_its_limits():
 
 def test_a_circle_has_its_radius_plane_and_twist():
     turn = quaternion.from_rpy(np.array([0.3, 0.2, 0.1]))
-    circle = rm.CircleReference([1, 0.2, 0], [0.8, 0.2, 0], [0.5, 0, 1], 4.0, turn, 1.5)
+    circle = rm.control.CircleReference([1, 0.2, 0], [0.8, 0.2, 0], [0.5, 0, 1], 4.0, turn, 1.5)
     many = pose.translation(at(circle, np.linspace(0, 4, 101))["pose"]) - np.array([0.8, 0.2, 0])
     assert np.abs(np.linalg.norm(many, axis=1) - 0.2).max() < 1e-14
     assert np.abs(many[:, 2]).max() < 1e-14  # the normal is made perpendicular to the radius
@@ -142,21 +144,33 @@ def test_a_circle_has_its_radius_plane_and_twist():
 @pytest.mark.parametrize(
     ("make", "told"),
     [
-        (lambda: rm.JointReference([[0.0, 0.0]], 1.0), "m ≥ 2"),
-        (lambda: rm.JointReference([[0.0], [np.nan]], 1.0), "must be finite"),
-        (lambda: rm.JointReference([[0.0], [1.0]]), "needs durations, or a largest speed"),
-        (lambda: rm.JointReference([[0.0], [1.0]], durations=-1.0), "durations of a joint_ref"),
-        (lambda: rm.JointReference([[0.0], [1.0]], max_speed=0.0), "must be positive"),
-        (lambda: rm.JointReference([[0.0], [1.0]], durations=1, law="cubic"), "no time law"),
-        (lambda: rm.PoseReference([POSES[0], 2 * POSES[1]], 1.0), "unit dual quaternions"),
-        (lambda: rm.PoseReference([POSES[0]], 1.0), "m ≥ 2"),
-        (lambda: rm.PoseReference(POSES, 1.0, "line"), "screw, straight"),
-        (lambda: rm.CircleReference([1, 0, 0], [0, 0, 0], [1, 0, 0], 1.0), "along its radius"),
-        (lambda: rm.CircleReference([1, 0, 0], [0, 0, 0], [0, 0, 1], 0.0), "greater than 0"),
+        (lambda: rm.control.JointReference([[0.0, 0.0]], 1.0), "m ≥ 2"),
+        (lambda: rm.control.JointReference([[0.0], [np.nan]], 1.0), "must be finite"),
+        (lambda: rm.control.JointReference([[0.0], [1.0]]), "needs durations, or a largest speed"),
+        (
+            lambda: rm.control.JointReference([[0.0], [1.0]], durations=-1.0),
+            "durations of a joint_ref",
+        ),
+        (lambda: rm.control.JointReference([[0.0], [1.0]], max_speed=0.0), "must be positive"),
+        (
+            lambda: rm.control.JointReference([[0.0], [1.0]], durations=1, law="cubic"),
+            "no time law",
+        ),
+        (lambda: rm.control.PoseReference([POSES[0], 2 * POSES[1]], 1.0), "unit dual quaternions"),
+        (lambda: rm.control.PoseReference([POSES[0]], 1.0), "m ≥ 2"),
+        (lambda: rm.control.PoseReference(POSES, 1.0, "line"), "screw, straight"),
+        (
+            lambda: rm.control.CircleReference([1, 0, 0], [0, 0, 0], [1, 0, 0], 1.0),
+            "along its radius",
+        ),
+        (
+            lambda: rm.control.CircleReference([1, 0, 0], [0, 0, 0], [0, 0, 1], 0.0),
+            "greater than 0",
+        ),
     ],
 )
 def test_refusals(make, told):
     with pytest.raises(rm.RemoraError, match=told):
         make()
     with pytest.raises(rm.RemoraError, match="3 numbers for 2 coordinates"):
-        rm.JointReference([[0, 0, 0], [1, 1, 1]], durations=1).interface(ROBOT)
+        rm.control.JointReference([[0, 0, 0], [1, 1, 1]], durations=1).interface(ROBOT)

@@ -17,7 +17,7 @@ def rates(robot, q, v, twist, frame="tool", **options):
     x = rm.frame_pose(robot, q, frame)
     R = pose.to_rotation_matrix(x)
     own = np.concatenate([R.T @ twist[:3], R.T @ twist[3:]])
-    law = rm.ResolvedRate(frame, gain=0.0, **options)
+    law = rm.control.ResolvedRate(frame, gain=0.0, **options)
     return values(law, robot, q, v, {"pose": x, "twist": own})["rate"]
 
 
@@ -53,7 +53,7 @@ def test_a_floating_base_with_momentum_moves_the_tool_as_commanded(seed):
     q, v = rm.random_state(SERVICER, seed)
     twist = np.random.default_rng(seed).normal(size=6)
     rate = rates(SERVICER, q, v, twist)
-    P = rm.momentum_matrix(SERVICER, q)
+    P = rm.dynamics.momentum_matrix(SERVICER, q)
     moved = np.concatenate([np.linalg.solve(P[:, :6], P @ v - P[:, 6:] @ rate), rate])
     R = pose.to_rotation_matrix(rm.frame_pose(SERVICER, q, "tool"))
     own = rm.frame_twist(SERVICER, q, moved, "tool")
@@ -102,7 +102,7 @@ def test_an_outstretched_arm_is_an_error_without_damping_and_bounded_with_it():
     robot = arm(3, "fixed", spread=False)
     q, v = np.zeros(3), np.zeros(3)  # outstretched: it cannot move along x
     twist = np.array([0, 0, 0, 0.2, 0.1, 0.0])
-    with pytest.raises(rm.SingularMatrix, match="singular"):
+    with pytest.raises(rm.errors.SingularMatrix, match="singular"):
         rates(robot, q, v, twist, base="fixed", rows=("vx", "vy"))
     for damping in (0.1, 0.01):
         rate = rates(robot, q, v, twist, base="fixed", rows=("vx", "vy"), damping=damping)
@@ -111,24 +111,26 @@ def test_an_outstretched_arm_is_an_error_without_damping_and_bounded_with_it():
 
 def test_a_singular_run_ends_with_an_error_that_names_the_law():
     robot = arm(2, "planar", spread=False)
-    law = rm.ResolvedRate("tool", rows=("vx", "vy"), sample_time=0.1)
+    law = rm.control.ResolvedRate("tool", rows=("vx", "vy"), sample_time=0.1)
     system = rm.System(robot, [law], {"resolved_rate.pose": [1, 0, 0, 0, 0, 0.5, 0, 0]})
-    with pytest.raises(rm.SimulationError, match="resolved_rate"):
+    with pytest.raises(rm.errors.SimulationError, match="resolved_rate"):
         rm.simulate(system, np.zeros(5), np.zeros(5), 1.0)
 
 
 def test_a_reference_that_jumps_is_followed_at_the_largest_speed():
     q, v = rm.random_state(SERVICER, 4)
     far = np.array([1.0, 0, 0, 0, 0, 50.0, 20.0, -30.0])
-    free = values(rm.ResolvedRate("tool", gain=5.0), SERVICER, q, 0 * v, {"pose": far})["rate"]
-    law = rm.ResolvedRate("tool", gain=5.0, max_speed=0.3)
+    free = values(rm.control.ResolvedRate("tool", gain=5.0), SERVICER, q, 0 * v, {"pose": far})[
+        "rate"
+    ]
+    law = rm.control.ResolvedRate("tool", gain=5.0, max_speed=0.3)
     slow = values(law, SERVICER, q, 0 * v, {"pose": far})["rate"]
     assert np.isclose(np.abs(slow).max(), 0.3)
     assert np.allclose(slow / 0.3, free / np.abs(free).max())
     near = values(law, SERVICER, q, 0 * v, {"pose": rm.frame_pose(SERVICER, q, "tool")})
     assert np.abs(near["rate"]).max() < 1e-9
     single, still = arm(1), np.zeros(7)  # the first joint is the fastest, forwards and backwards
-    law = rm.ResolvedRate("tool", rows=("vy",), gain=5.0, max_speed=0.3)
+    law = rm.control.ResolvedRate("tool", rows=("vy",), gain=5.0, max_speed=0.3)
     for side in (50.0, -50.0):
         goal = np.array([1.0, 0, 0, 0, 0, 0.4, side, 0.0])
         rate = values(law, single, rm.neutral(single), still, {"pose": goal})["rate"]
@@ -151,14 +153,14 @@ def test_a_reference_that_jumps_is_followed_at_the_largest_speed():
 )
 def test_settings_that_make_no_sense_are_refused(options, told):
     with pytest.raises(rm.RemoraError, match=told):
-        rm.ResolvedRate("tool", **options)
+        rm.control.ResolvedRate("tool", **options)
 
 
 def test_what_does_not_fit_the_robot_is_refused():
     for law, told in (
-        (rm.ResolvedRate("hand"), "no body or frame named 'hand'|hand"),
-        (rm.ResolvedRate("tool", weights=np.ones(3)), "one number or 7"),
-        (rm.ResolvedRate("tool", joints=("base",)), "carries the base"),
+        (rm.control.ResolvedRate("hand"), "no body or frame named 'hand'|hand"),
+        (rm.control.ResolvedRate("tool", weights=np.ones(3)), "one number or 7"),
+        (rm.control.ResolvedRate("tool", joints=("base",)), "carries the base"),
     ):
         with pytest.raises(rm.RemoraError, match=told):
             rm.System(SERVICER, [law], {"resolved_rate.pose": np.eye(8)[0]})

@@ -32,7 +32,10 @@ def inertial(robot, q, frame, x):
 
 def frame_motion(robot, q, v, vdot, frame):
     """Return twist and acceleration of a frame in inertial axes."""
-    own, rate = rm.frame_twist(robot, q, v, frame), rm.frame_acceleration(robot, q, v, vdot, frame)
+    own, rate = (
+        rm.frame_twist(robot, q, v, frame),
+        rm.dynamics.frame_acceleration(robot, q, v, vdot, frame),
+    )
     rate = rate + np.concatenate([np.zeros(3), np.cross(own[:3], own[3:])])
     return inertial(robot, q, frame, own), inertial(robot, q, frame, rate)
 
@@ -54,11 +57,13 @@ def test_servo_and_computed_torque_of_joints_give_the_accelerations_they_state(s
     rng = np.random.default_rng(seed)
     position, velocity, push = rng.normal(size=(3, 7))
     inputs = {"rate": velocity, "acceleration": push}
-    tau = values(rm.JointRateServo(gain=KV[0] + np.arange(7)), SERVICER, q, v, inputs)["torque"]
+    tau = values(rm.control.JointRateServo(gain=KV[0] + np.arange(7)), SERVICER, q, v, inputs)[
+        "torque"
+    ]
     expected = push + (KV[0] + np.arange(7)) * (velocity - v[6:])
     assert np.abs(accelerated(SERVICER, q, v, tau)[6:] - expected).max() < 1e-9
     inputs = {"position": position, "velocity": velocity, "acceleration": push}
-    tau = values(rm.JointComputedTorque(4.0, 3.0), SERVICER, q, v, inputs)["torque"]
+    tau = values(rm.control.JointComputedTorque(4.0, 3.0), SERVICER, q, v, inputs)["torque"]
     expected = push + 4.0 * (position - q[8:]) + 3.0 * (velocity - v[6:])
     assert np.abs(accelerated(SERVICER, q, v, tau)[6:] - expected).max() < 1e-9
 
@@ -66,7 +71,7 @@ def test_servo_and_computed_torque_of_joints_give_the_accelerations_they_state(s
 @pytest.mark.parametrize("seed", range(3))
 def test_operational_computed_torque_gives_the_frame_its_acceleration(seed):
     q, v = state(seed)
-    law = rm.OperationalComputedTorque("tool", KP, KV)
+    law = rm.control.OperationalComputedTorque("tool", KP, KV)
     vdot = accelerated(SERVICER, q, v, values(law, SERVICER, q, v, MOVING)["torque"])
     actual, found = frame_motion(SERVICER, q, v, vdot, "tool")
     error, rate, push = wanted_motion(q)
@@ -77,7 +82,9 @@ def test_operational_computed_torque_gives_the_frame_its_acceleration(seed):
 def test_operational_computed_torque_with_rows_of_the_base():
     q, v = state(3)
     base = {"base_pose": rm.poses(SERVICER, q)[0]}
-    law = rm.OperationalComputedTorque("tool", KP, KV, rows="position", base_rows="orientation")
+    law = rm.control.OperationalComputedTorque(
+        "tool", KP, KV, rows="position", base_rows="orientation"
+    )
     tau = values(law, SERVICER, q, v, {**MOVING, **base})["torque"]
     vdot = accelerated(SERVICER, q, v, tau)
     actual, found = frame_motion(SERVICER, q, v, vdot, "bus")
@@ -94,7 +101,7 @@ def test_impedance_yields_to_a_force_as_a_spring_and_damper_with_the_arms_inerti
     q, v = state(4, robot)
     A = np.random.default_rng(4).normal(size=(6, 6))
     K, D = A @ A.T + np.eye(6), np.diag(KV)
-    law = rm.Impedance("tool", K, D, base="floating" if base == "free" else "fixed")
+    law = rm.control.Impedance("tool", K, D, base="floating" if base == "free" else "fixed")
     tau = values(law, robot, q, v, MOVING)["torque"]
     push = np.array([0.3, -0.2, 0.5, 1.0, 2.0, -1.0])  # [torque, force], inertial axes
     x = rm.frame_pose(robot, q, "tool")
@@ -118,7 +125,7 @@ def test_impedance_yields_to_a_force_as_a_spring_and_damper_with_the_arms_inerti
 
 def test_transpose_jacobian_is_a_virtual_spring_and_damper():
     q, v = state(5)
-    law = rm.TransposeJacobian("tool", KP, KV, joint_damping=0.5)
+    law = rm.control.TransposeJacobian("tool", KP, KV, joint_damping=0.5)
     tau = values(law, SERVICER, q, v, {"pose": POSE, "twist": TWIST})["torque"]
     error, rate, _ = wanted_motion(q)
     actual = inertial(SERVICER, q, "tool", rm.frame_twist(SERVICER, q, v, "tool"))
@@ -134,11 +141,17 @@ def test_transpose_jacobian_is_a_virtual_spring_and_damper():
 def test_base_reaction_compensation_keeps_the_base_from_accelerating():
     q, v = state(6)
     push = np.random.default_rng(6).normal(size=7)
-    found = values(rm.BaseReactionCompensation(), SERVICER, q, v, {"acceleration": push})["force"]
+    found = values(rm.control.BaseReactionCompensation(), SERVICER, q, v, {"acceleration": push})[
+        "force"
+    ]
     tau = rm.inverse_dynamics(SERVICER, q, v, np.concatenate([np.zeros(6), push]))
     assert np.abs(found - tau[:6]).max() < 1e-11 * np.abs(tau).max()
     alone = values(
-        rm.BaseReactionCompensation(torque_only=True), SERVICER, q, v, {"acceleration": push}
+        rm.control.BaseReactionCompensation(torque_only=True),
+        SERVICER,
+        q,
+        v,
+        {"acceleration": push},
     )["force"]
     assert np.array_equal(alone, [*found[:3], 0, 0, 0])
 
@@ -148,7 +161,7 @@ def test_screw_errors_decay_as_they_state_whichever_sign_the_pose_has(sign):
     """ξ̇ = -k_p 2 log x̃ - k_v ξ̃ + ...; with a moving reference, the error's own rate is checked."""
     q, v = state(7)
     inputs = {**MOVING, "pose": sign * POSE}
-    found = values(rm.FramePoseTracking("tool", KP, KV), SERVICER, q, v, inputs)
+    found = values(rm.control.FramePoseTracking("tool", KP, KV), SERVICER, q, v, inputs)
     vdot = accelerated(SERVICER, q, v, found["torque"])
 
     def errors(t):
@@ -172,7 +185,7 @@ def test_screw_errors_decay_as_they_state_whichever_sign_the_pose_has(sign):
 def test_coordinated_tracking_gives_base_and_tool_their_accelerations():
     q, v = state(8)
     base = {"base_pose": POSE, "base_twist": TWIST, "base_twist_rate": RATE}
-    law = rm.CoordinatedTracking("tool", KP, KV, KV, KP)
+    law = rm.control.CoordinatedTracking("tool", KP, KV, KV, KP)
     found = values(law, SERVICER, q, v, {**MOVING, **base})
     vdot = accelerated(SERVICER, q, v, found["torque"], found["wrench"])
     for frame, kp, kv in (("bus", KV, KP), ("tool", KP, KV)):
@@ -180,14 +193,14 @@ def test_coordinated_tracking_gives_base_and_tool_their_accelerations():
         moved, rate = (screw.adjoint_inverse(x, np.asarray(s)) for s in (TWIST, RATE))
         lag = rm.frame_twist(SERVICER, q, v, frame) - moved
         expected = -kp * 2 * dual_quaternion.log(x) - kv * lag + rate + screw.cross(moved, lag)
-        own = rm.frame_acceleration(SERVICER, q, v, vdot, frame)
+        own = rm.dynamics.frame_acceleration(SERVICER, q, v, vdot, frame)
         assert np.abs(own - expected).max() < 1e-7 * np.abs(expected).max()
 
 
 def test_base_tracking_of_a_robot_whose_joints_do_not_accelerate():
     q, v = state(9)
     inputs = {"base_pose": POSE, "base_twist": TWIST, "base_twist_rate": RATE}
-    wrench = values(rm.BasePoseTracking(KP, KV), SERVICER, q, v, inputs)["wrench"]
+    wrench = values(rm.control.BasePoseTracking(KP, KV), SERVICER, q, v, inputs)["wrench"]
     held = {name: np.zeros(1) for name in SERVICER.joints.names[1:]}
     tau = np.concatenate([wrench, np.zeros(7)])
     vdot, _ = rm.hybrid_dynamics(SERVICER, q, v, tau, held)
@@ -206,7 +219,7 @@ def test_a_pid_does_not_wind_up_and_leaves_no_error():
         def act(self, at):
             return rm.JointForce("j0", -1.0)
 
-    law = rm.JointPID(20.0, 12.0, 12.0, limit=3.0, sample_time=0.01)
+    law = rm.control.JointPID(20.0, 12.0, 12.0, limit=3.0, sample_time=0.01)
     system = rm.System(robot, [law, Load()], {"joint_pid.position": [4.0]})
     run = rm.simulate(
         system, np.zeros(1), np.zeros(1), 25.0, record=0.1, physics=rm.Physics(limits="ignore")
@@ -226,22 +239,33 @@ def test_a_pid_does_not_wind_up_and_leaves_no_error():
 @pytest.mark.parametrize(
     ("make", "told"),
     [
-        (lambda: rm.TransposeJacobian("tool", -1.0, 1.0), "kp of a transpose.* must be positive"),
-        (lambda: rm.JointComputedTorque(1.0, 0.0), "kd of a computed torque must be positive"),
-        (lambda: rm.Impedance("tool", np.diag([1, 1, 1, 1, 1, -1.0]), 1.0), "positive definite"),
-        (lambda: rm.Impedance("tool", np.triu(np.ones((6, 6))), 1.0), "symmetric"),
-        (lambda: rm.Impedance("tool", np.eye(3), 1.0), "6 x 6"),
-        (lambda: rm.Admittance(0.0, 1.0, sample_time=0.1), "mass of an admittance"),
-        (lambda: rm.Admittance(1.0, 1.0), "needs a sample_time"),
-        (lambda: rm.JointPID(1.0, -1.0, 1.0, sample_time=0.1), "ki of a joint_pid"),
-        (lambda: rm.BasePoseTracking(0.0, 1.0), "kp of a pose tracking"),
-        (lambda: rm.BasePoseTracking(1.0, 1.0, error="sine"), "logarithm, vector"),
         (
-            lambda: rm.OperationalComputedTorque("tool", 1, 1, base="fixed", base_rows="pose"),
+            lambda: rm.control.TransposeJacobian("tool", -1.0, 1.0),
+            "kp of a transpose.* must be positive",
+        ),
+        (
+            lambda: rm.control.JointComputedTorque(1.0, 0.0),
+            "kd of a computed torque must be positive",
+        ),
+        (
+            lambda: rm.control.Impedance("tool", np.diag([1, 1, 1, 1, 1, -1.0]), 1.0),
+            "positive definite",
+        ),
+        (lambda: rm.control.Impedance("tool", np.triu(np.ones((6, 6))), 1.0), "symmetric"),
+        (lambda: rm.control.Impedance("tool", np.eye(3), 1.0), "6 x 6"),
+        (lambda: rm.control.Admittance(0.0, 1.0, sample_time=0.1), "mass of an admittance"),
+        (lambda: rm.control.Admittance(1.0, 1.0), "needs a sample_time"),
+        (lambda: rm.control.JointPID(1.0, -1.0, 1.0, sample_time=0.1), "ki of a joint_pid"),
+        (lambda: rm.control.BasePoseTracking(0.0, 1.0), "kp of a pose tracking"),
+        (lambda: rm.control.BasePoseTracking(1.0, 1.0, error="sine"), "logarithm, vector"),
+        (
+            lambda: rm.control.OperationalComputedTorque(
+                "tool", 1, 1, base="fixed", base_rows="pose"
+            ),
             "float",
         ),
-        (lambda: rm.CoordinatedTracking("tool", 1, 1, 1, np.nan), "finite"),
-        (lambda: rm.JointRateServo(gain=[1.0, 2.0, -1.0]), "gain of a servo"),
+        (lambda: rm.control.CoordinatedTracking("tool", 1, 1, 1, np.nan), "finite"),
+        (lambda: rm.control.JointRateServo(gain=[1.0, 2.0, -1.0]), "gain of a servo"),
     ],
 )
 def test_gains_that_cannot_be_stable_are_refused(make, told):

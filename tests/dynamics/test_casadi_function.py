@@ -30,7 +30,7 @@ def dense(x):
     ],
 )
 def test_it_has_the_values_of_the_function(function, arguments, options):
-    made = rm.casadi_function(function, ROBOT, **options)
+    made = rm.dynamics.casadi_function(function, ROBOT, **options)
     expected = np.asarray(function(ROBOT, *arguments, **options.get("fixed", {})))
     found = dense(made(*arguments))
     shape = expected.shape if expected.ndim == 2 else (expected.size, 1)
@@ -40,51 +40,58 @@ def test_it_has_the_values_of_the_function(function, arguments, options):
 
 
 def test_matrices_and_arrays_of_more_axes_are_written_row_by_row():
-    made = rm.casadi_function(rm.mass_matrix_partials, ROBOT)
-    expected = rm.mass_matrix_partials(ROBOT, Q)
+    made = rm.dynamics.casadi_function(rm.dynamics.mass_matrix_partials, ROBOT)
+    expected = rm.dynamics.mass_matrix_partials(ROBOT, Q)
     assert_close(dense(made(Q)), expected.reshape(ROBOT.nv, -1))
     wrenches = np.random.default_rng(1).normal(size=(4, 6))
-    pushed = rm.casadi_function(rm.forward_dynamics, ROBOT, arguments=("q", "v", "tau", "wrenches"))
+    pushed = rm.dynamics.casadi_function(
+        rm.forward_dynamics, ROBOT, arguments=("q", "v", "tau", "wrenches")
+    )
     assert pushed.size_in(3) == (4, 6)
     expected = rm.forward_dynamics(ROBOT, Q, V, TAU, wrenches)
     assert_close(dense(pushed(Q, V, TAU, wrenches))[:, 0], expected)
 
 
 def test_several_results_and_parameters_of_the_robot():
-    made = rm.casadi_function(rm.forward_dynamics_derivatives, ROBOT, parameters=("mass",))
+    made = rm.dynamics.casadi_function(
+        rm.dynamics.forward_dynamics_derivatives, ROBOT, parameters=("mass",)
+    )
     masses = np.array([body.mass for body in ROBOT.bodies])
     heavier = 1.1 * masses
     robot = ROBOT
     for body, mass in zip(ROBOT.bodies, heavier, strict=True):
         robot = robot.replace_body(body.name, mass=float(mass))
-    expected = rm.forward_dynamics_derivatives(robot, Q, V, TAU)
+    expected = rm.dynamics.forward_dynamics_derivatives(robot, Q, V, TAU)
     for found, own in zip(made(Q, V, TAU, heavier), expected, strict=True):
         assert_close(dense(found), own)
 
 
 def test_first_derivatives_are_those_along_the_tangent():
     """∂v̇/∂q of the library is along `rm.integrate`; CasADi's is by components."""
-    made = rm.casadi_function(rm.forward_dynamics, ROBOT)
-    move = rm.casadi_function(rm.integrate, ROBOT)
+    made = rm.dynamics.casadi_function(rm.forward_dynamics, ROBOT)
+    move = rm.dynamics.casadi_function(rm.integrate, ROBOT)
     dq, v, tau = (casadi.MX.sym(n, ROBOT.nv) for n in ("dq", "v", "tau"))
     vdot = made(move(Q, dq), v, tau)
     slopes = casadi.Function(
         "slopes", [dq, v, tau], [casadi.jacobian(vdot, x) for x in (dq, v, tau)]
     )
-    expected = rm.forward_dynamics_derivatives(ROBOT, Q, V, TAU)
+    expected = rm.dynamics.forward_dynamics_derivatives(ROBOT, Q, V, TAU)
     for found, own in zip(slopes(np.zeros(ROBOT.nv), V, TAU), expected, strict=True):
         assert_close(dense(found), own, rtol=1e-9)
 
 
 def test_second_derivatives_are_those_of_the_first():
-    made = rm.casadi_function(rm.kinetic_energy, ROBOT)
+    made = rm.dynamics.casadi_function(rm.kinetic_energy, ROBOT)
     q, v = casadi.MX.sym("q", ROBOT.nq), casadi.MX.sym("v", ROBOT.nv)
     hessian = casadi.Function("H", [q, v], [casadi.hessian(made(q, v), v)[0]])
     assert_close(dense(hessian(Q, V)), rm.mass_matrix(ROBOT, Q))
 
 
 def test_at_rest_and_at_the_same_place_nothing_is_nan():
-    move, apart = rm.casadi_function(rm.integrate, ROBOT), rm.casadi_function(rm.difference, ROBOT)
+    move, apart = (
+        rm.dynamics.casadi_function(rm.integrate, ROBOT),
+        rm.dynamics.casadi_function(rm.difference, ROBOT),
+    )
     x = casadi.MX.sym("x", ROBOT.nv)
     there = apart(Q, move(Q, x))
     slope = casadi.Function("s", [x], [casadi.jacobian(there, x)])
@@ -97,24 +104,24 @@ def test_your_own_function_and_a_lambda():
     def speed(robot, q, v, wanted):
         return np.sum((v - wanted) ** 2, axis=-1)
 
-    made = rm.casadi_function(speed, ROBOT, shapes={"wanted": (ROBOT.nv,)})
+    made = rm.dynamics.casadi_function(speed, ROBOT, shapes={"wanted": (ROBOT.nv,)})
     assert float(made(Q, V, 0 * V)) == pytest.approx(float(V @ V))
-    short = rm.casadi_function(lambda robot, q: 2.0 * q, ROBOT)
+    short = rm.dynamics.casadi_function(lambda robot, q: 2.0 * q, ROBOT)
     assert_close(dense(short(Q))[:, 0], 2.0 * Q)
 
 
 def test_refusals():
     with pytest.raises(rm.RemoraError, match="takes a function first, not a robot"):
-        rm.casadi_function(ROBOT, ROBOT)
+        rm.dynamics.casadi_function(ROBOT, ROBOT)
     with pytest.raises(rm.RemoraError, match="the robot is missing"):
-        rm.casadi_function(rm.forward_dynamics, None)
+        rm.dynamics.casadi_function(rm.forward_dynamics, None)
     with pytest.raises(rm.RemoraError, match="needs target when it is compiled"):
-        rm.casadi_function(rm.frame_pose, ROBOT)
-    with pytest.raises(rm.UnknownName, match="no parameter of forward_dynamics named 'x'"):
-        rm.casadi_function(rm.forward_dynamics, ROBOT, arguments=("q", "v", "tau", "x"))
+        rm.dynamics.casadi_function(rm.frame_pose, ROBOT)
+    with pytest.raises(rm.errors.UnknownName, match="no parameter of forward_dynamics named 'x'"):
+        rm.dynamics.casadi_function(rm.forward_dynamics, ROBOT, arguments=("q", "v", "tau", "x"))
     with pytest.raises(rm.RemoraError, match="the shape of the argument 'w'"):
-        rm.casadi_function(lambda robot, q, w: q, ROBOT)
+        rm.dynamics.casadi_function(lambda robot, q, w: q, ROBOT)
     with pytest.raises(rm.RemoraError, match=r"float|number of a symbol"):
-        rm.casadi_function(lambda robot, q: q * float(q[0]), ROBOT)
+        rm.dynamics.casadi_function(lambda robot, q: q * float(q[0]), ROBOT)
     with pytest.raises(rm.RemoraError, match="NaN for all"):
-        rm.casadi_function(lambda robot, q: q * np.nan, ROBOT)
+        rm.dynamics.casadi_function(lambda robot, q: q * np.nan, ROBOT)

@@ -16,8 +16,8 @@ from remora.model import joints
 from trees import BASES, Case, relative_error
 
 BOTH = {
-    "inverse": (rm.inverse_dynamics, rm.inverse_dynamics_derivatives),
-    "forward": (rm.forward_dynamics, rm.forward_dynamics_derivatives),
+    "inverse": (rm.inverse_dynamics, rm.dynamics.inverse_dynamics_derivatives),
+    "forward": (rm.forward_dynamics, rm.dynamics.forward_dynamics_derivatives),
 }
 
 
@@ -51,7 +51,11 @@ def test_inverse_on_random_trees(seed):
     """Every kind of joint and of base, with gravity, wrenches and rotors."""
     c = Case(seed, largest=9, rotors=True)
     expected = by_casadi(rm.inverse_dynamics, c.robot, c.q, c.v, c.vdot, c.wrenches)
-    compare(rm.inverse_dynamics_derivatives(c.robot, c.q, c.v, c.vdot, c.wrenches), expected, 1e-13)
+    compare(
+        rm.dynamics.inverse_dynamics_derivatives(c.robot, c.q, c.v, c.vdot, c.wrenches),
+        expected,
+        1e-13,
+    )
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -59,7 +63,11 @@ def test_forward_on_random_trees(seed):
     c = Case(seed, largest=7, rotors=True)
     expected = by_casadi(rm.forward_dynamics, c.robot, c.q, c.v, c.tau, c.wrenches)
     # solving with H magnifies rounding by its condition
-    compare(rm.forward_dynamics_derivatives(c.robot, c.q, c.v, c.tau, c.wrenches), expected, 1e-11)
+    compare(
+        rm.dynamics.forward_dynamics_derivatives(c.robot, c.q, c.v, c.tau, c.wrenches),
+        expected,
+        1e-11,
+    )
 
 
 @pytest.mark.parametrize("kind", rm.JOINT_TYPES)
@@ -102,10 +110,10 @@ def test_symbolic_numbers_of_the_robot():
     q, v = rm.random_state(robot, 0)
     tau = np.ones(robot.nv)
     opened = robot.replace_body(name, mass=asarray(mass))
-    result = rm.forward_dynamics_derivatives(opened, q, v, tau)
+    result = rm.dynamics.forward_dynamics_derivatives(opened, q, v, tau)
     heavier = robot.replace_body(name, mass=np.asarray(3.0))
     for ours, expected in zip(
-        result, rm.forward_dynamics_derivatives(heavier, q, v, tau), strict=True
+        result, rm.dynamics.forward_dynamics_derivatives(heavier, q, v, tau), strict=True
     ):
         flat = casadi.vertcat(*ours.reshape(-1).tolist())
         value = np.array(casadi.Function("f", [mass], [flat])(3.0)).reshape(expected.shape)
@@ -125,7 +133,7 @@ def test_pinocchio(seed):
     robot, q, v = c.state
     model, ids, _ = pinocchio_model(robot)
     data = model.createData()
-    layout = rm.pinocchio_layout(robot, model)
+    layout = rm.layouts.pinocchio(robot, model)
     T = np.stack([layout.v_to(q, e) for e in np.eye(robot.nv)], axis=-1)
     qp, vp, ap = layout.q_to(q), layout.v_to(q, v), layout.vdot_to(q, v, c.vdot)
     external = pin.StdVec_Force()
@@ -138,14 +146,18 @@ def test_pinocchio(seed):
     theirs = pin.computeRNEADerivatives(model, data, qp, vp, ap, external)
     H = np.triu(theirs[2]) + np.triu(theirs[2], 1).T
     expected = [T.T @ part @ T for part in (theirs[0], theirs[1], H)]
-    compare(rm.inverse_dynamics_derivatives(robot, q, v, c.vdot, c.wrenches), expected, 1e-12)
+    compare(
+        rm.dynamics.inverse_dynamics_derivatives(robot, q, v, c.vdot, c.wrenches), expected, 1e-12
+    )
 
     tau = layout.tau_to(q, c.tau)
     theirs = pin.computeABADerivatives(model, data, qp, vp, tau, external)
     inverse = np.triu(theirs[2]) + np.triu(theirs[2], 1).T
     back = np.linalg.inv(T)
     expected = [back @ theirs[0] @ T, back @ theirs[1] @ T, back @ inverse @ back.T]
-    compare(rm.forward_dynamics_derivatives(robot, q, v, c.tau, c.wrenches), expected, 1e-10)
+    compare(
+        rm.dynamics.forward_dynamics_derivatives(robot, q, v, c.tau, c.wrenches), expected, 1e-10
+    )
 
 
 def test_pose_of_the_offsets_is_none():
@@ -166,8 +178,8 @@ def test_forward_undoes_inverse(seed):
     if robot.nv == 0:
         return
     vdot = rm.forward_dynamics(robot, q, v, c.tau, c.wrenches)
-    inverse = rm.inverse_dynamics_derivatives(robot, q, v, vdot, c.wrenches)
-    forward = rm.forward_dynamics_derivatives(robot, q, v, c.tau, c.wrenches)
+    inverse = rm.dynamics.inverse_dynamics_derivatives(robot, q, v, vdot, c.wrenches)
+    forward = rm.dynamics.forward_dynamics_derivatives(robot, q, v, c.tau, c.wrenches)
     assert np.array_equal(inverse.dvdot, inverse.dvdot.T)
     assert np.array_equal(forward.dtau, forward.dtau.T)
     assert relative_error(inverse.dvdot, rm.mass_matrix(robot, q)) < 1e-13
@@ -181,11 +193,11 @@ def test_nothing_depends_on_where_a_free_base_is(seed):
     """Exactly, by structure; with gravity v̇ of the base alone does, and of nothing else."""
     c = Case(seed, largest=10, base="free")
     floating = c.robot.replace(gravity=np.zeros(3))
-    moved = rm.forward_dynamics_derivatives(floating, c.q, c.v, c.tau, c.wrenches).dq
+    moved = rm.dynamics.forward_dynamics_derivatives(floating, c.q, c.v, c.tau, c.wrenches).dq
     assert np.all(moved[:, :6] == 0.0)
-    needed = rm.inverse_dynamics_derivatives(floating, c.q, c.v, c.vdot, c.wrenches).dq
+    needed = rm.dynamics.inverse_dynamics_derivatives(floating, c.q, c.v, c.vdot, c.wrenches).dq
     assert np.all(needed[:, :6] == 0.0)
-    falling = rm.forward_dynamics_derivatives(c.robot, c.q, c.v, c.tau, c.wrenches).dq
+    falling = rm.dynamics.forward_dynamics_derivatives(c.robot, c.q, c.v, c.tau, c.wrenches).dq
     assert np.all(falling[6:, :6] == 0.0)
     assert np.all(falling[:, 3:6] == 0.0)
     assert np.any(falling[3:6, :3] != 0.0)
@@ -196,7 +208,7 @@ def test_forces_of_velocity_are_quadratic():
     c = Case(3, base="free")
     robot, q, v = c.state
     zero = 0.0 * v
-    D = rm.inverse_dynamics_derivatives(robot, q, v, zero)
+    D = rm.dynamics.inverse_dynamics_derivatives(robot, q, v, zero)
     bias = rm.bias_force(robot, q, v) - rm.inverse_dynamics(robot, q, zero, zero)
     assert_close(D.dv @ v, 2.0 * bias, rtol=1e-12, scale=np.abs(bias).max())
 
@@ -228,9 +240,9 @@ def test_followers_count_for_their_leaders():
         return rm.forward_dynamics(*arguments, formulation="composite")
 
     expected = by_casadi(rm.inverse_dynamics, robot, q, v, x)
-    compare(rm.inverse_dynamics_derivatives(robot, q, v, x), expected, 1e-13)
+    compare(rm.dynamics.inverse_dynamics_derivatives(robot, q, v, x), expected, 1e-13)
     expected = by_casadi(composite, robot, q, v, x)
-    compare(rm.forward_dynamics_derivatives(robot, q, v, x), expected, 1e-12)
+    compare(rm.dynamics.forward_dynamics_derivatives(robot, q, v, x), expected, 1e-12)
 
 
 # Inertial parameters -----------------------------------------------------------------------------
@@ -243,10 +255,10 @@ def test_regressor_times_parameters_is_the_force(seed):
     rotors = np.zeros(robot.nv)
     for joint in robot.joints:
         rotors[joint.v] += joints.rotor_inertia(joint) * c.vdot[joint.v]
-    Y = rm.inertia_regressor(robot, c.q, c.v, c.vdot)
+    Y = rm.dynamics.inertia_regressor(robot, c.q, c.v, c.vdot)
     assert Y.shape == (robot.nv, 10 * len(robot.bodies))
     tau = rm.inverse_dynamics(robot, c.q, c.v, c.vdot)
-    assert_close(Y @ rm.inertia_parameters(robot) + rotors, tau, rtol=1e-13)
+    assert_close(Y @ rm.dynamics.inertia_parameters(robot) + rotors, tau, rtol=1e-13)
 
 
 def with_parameters(robot, parameters):
@@ -269,8 +281,8 @@ def test_derivatives_by_inertial_parameters(base):
     vdot = rm.forward_dynamics(with_parameters(robot, p), q, v, c.tau, c.wrenches)
     y = casadi.vertcat(*vdot.tolist())
     jacobian = casadi.Function("f", [P], [casadi.jacobian(y, P)])
-    expected = np.array(jacobian(rm.inertia_parameters(robot)))
-    actual = rm.inertia_derivatives(robot, q, v, c.tau, c.wrenches)
+    expected = np.array(jacobian(rm.dynamics.inertia_parameters(robot)))
+    actual = rm.dynamics.inertia_derivatives(robot, q, v, c.tau, c.wrenches)
     assert relative_error(actual, expected) < 1e-11
 
 
@@ -298,7 +310,7 @@ def test_kernels_of_the_regressor():
     robot = rm.load("vt18_satellite")
     q, v = rm.random_state(robot, 0, 3)
     x = np.ones((3, robot.nv))
-    for function in (rm.inertia_regressor, rm.inertia_derivatives):
+    for function in (rm.dynamics.inertia_regressor, rm.dynamics.inertia_derivatives):
         expected = function(robot, q, v, x)
         assert relative_error(rm.compile(function, robot)(q, v, x), expected) < 1e-12
 
@@ -307,7 +319,7 @@ def test_operations_stay_few():
     """The structure's whole point: CasADi's derivatives of the same equations take 22,700."""
     from remora.codegen.ir import graph_passes
 
-    kernel = rm.compile(rm.forward_dynamics_derivatives, rm.load("servicer"))
+    kernel = rm.compile(rm.dynamics.forward_dynamics_derivatives, rm.load("servicer"))
     assert sum(graph_passes.prepared(kernel.graph, "float64").count().values()) <= 10_000
 
 
@@ -330,7 +342,7 @@ def test_extremes(seed, mass, speed, turned):
         q = rm.neutral(robot)
     if turned == "half a turn":
         q = rm.integrate(robot, q, np.full(n, np.pi))
-    D = rm.inverse_dynamics_derivatives(robot, q, v, vdot)
+    D = rm.dynamics.inverse_dynamics_derivatives(robot, q, v, vdot)
     h = 1e-5
     step = h * np.eye(n)
     there = rm.inverse_dynamics(robot, rm.integrate(robot, q, step), v, vdot)
@@ -347,8 +359,8 @@ def test_far_from_the_inertial_origin():
     far = q.copy()
     far[:8] = pose.compose(pose.from_translation(np.array([7e6, 1e6, -2e6])), q[:8])
     for here, there in zip(
-        rm.forward_dynamics_derivatives(robot, q, v, tau),
-        rm.forward_dynamics_derivatives(robot, far, v, tau),
+        rm.dynamics.forward_dynamics_derivatives(robot, q, v, tau),
+        rm.dynamics.forward_dynamics_derivatives(robot, far, v, tau),
         strict=True,
     ):
         assert np.array_equal(here, there)
@@ -405,8 +417,8 @@ def test_nothing_to_move_is_refused():
     hollow = robot.replace_body("b", mass=np.asarray(0.0), inertia=np.zeros((3, 3)))
     q, v = rm.random_state(hollow, 0)
     with pytest.raises(RemoraError, match="singular"):
-        rm.forward_dynamics_derivatives(hollow, q, v, np.zeros(7))
-    rm.inverse_dynamics_derivatives(hollow, q, v, np.zeros(7))  # needs no inverse
+        rm.dynamics.forward_dynamics_derivatives(hollow, q, v, np.zeros(7))
+    rm.dynamics.inverse_dynamics_derivatives(hollow, q, v, np.zeros(7))  # needs no inverse
 
 
 def test_a_robot_with_a_batch_of_masses():
@@ -421,10 +433,13 @@ def test_a_robot_with_a_batch_of_masses():
         for _, function in BOTH.values():
             for ours, expected in zip(function(many, q, v, x), function(one, q, v, x), strict=True):
                 assert_close(ours[k], expected)
-        Y, D = rm.inertia_regressor(many, q, v, x), rm.inertia_derivatives(many, q, v, x)
-        assert_close(Y, rm.inertia_regressor(one, q, v, x))  # knows no masses
-        assert_close(D[k], rm.inertia_derivatives(one, q, v, x))
-        assert_close(rm.inertia_parameters(many)[k], rm.inertia_parameters(one))
+        Y, D = (
+            rm.dynamics.inertia_regressor(many, q, v, x),
+            rm.dynamics.inertia_derivatives(many, q, v, x),
+        )
+        assert_close(Y, rm.dynamics.inertia_regressor(one, q, v, x))  # knows no masses
+        assert_close(D[k], rm.dynamics.inertia_derivatives(one, q, v, x))
+        assert_close(rm.dynamics.inertia_parameters(many)[k], rm.dynamics.inertia_parameters(one))
 
 
 def test_a_robot_that_cannot_move():
@@ -434,5 +449,5 @@ def test_a_robot_that_cannot_move():
         assert [part.shape for part in function(robot, nothing, nothing, nothing)] == [
             (3, 0, 0)
         ] * 3
-    assert rm.inertia_regressor(robot, nothing, nothing, nothing).shape == (3, 0, 10)
-    assert rm.inertia_derivatives(robot, nothing, nothing, nothing).shape == (3, 0, 10)
+    assert rm.dynamics.inertia_regressor(robot, nothing, nothing, nothing).shape == (3, 0, 10)
+    assert rm.dynamics.inertia_derivatives(robot, nothing, nothing, nothing).shape == (3, 0, 10)

@@ -6,14 +6,15 @@ import numpy as np
 import pytest
 
 import remora as rm
+from public_names import everywhere, public
 
 ROBOT = rm.load("servicer")
 Q, V = rm.random_state(ROBOT, 0)
 TAKES = [
     name
-    for name in rm.__all__
-    if inspect.isfunction(getattr(rm, name))
-    and next(iter(inspect.signature(getattr(rm, name)).parameters), None) == "robot"
+    for name, value in everywhere().items()
+    if inspect.isfunction(value)
+    and next(iter(inspect.signature(value).parameters), None) == "robot"
 ]
 
 
@@ -23,7 +24,7 @@ def test_there_are_many():
 
 @pytest.mark.parametrize("name", TAKES)
 def test_something_else_instead_of_a_robot(name):
-    function = getattr(rm, name)
+    function = public(name)
     parameters = list(inspect.signature(function).parameters.values())[1:]
     needed = [p for p in parameters if p.default is p.empty and p.kind is not p.KEYWORD_ONLY]
     options = {p.name: 0.1 for p in parameters if p.default is p.empty and p.kind is p.KEYWORD_ONLY}

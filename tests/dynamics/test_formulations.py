@@ -15,8 +15,8 @@ from trees import TREES, Case, relative_error
 
 pytestmark = pytest.mark.timeout(400)  # 80 trees by every formulation
 
-FORWARD = [name for name, row in rm.FORMULATIONS.items() if row.hybrid is not None]
-INVERSE = [name for name, row in rm.FORMULATIONS.items() if row.inverse is not None]
+FORWARD = [name for name, row in rm.dynamics.FORMULATIONS.items() if row.hybrid is not None]
+INVERSE = [name for name, row in rm.dynamics.FORMULATIONS.items() if row.inverse is not None]
 #: What the issue asks: at worst, and in the median of all trees.
 WORST, MEDIAN = 1e-11, 1e-12
 
@@ -33,7 +33,7 @@ def solved():
     for seed in TREES:
         c = Case(seed)
         maximal = {
-            f: rm.newton_euler_solution(*c.state, c.tau, c.wrenches, formulation=f)
+            f: rm.papers.vt18.newton_euler_solution(*c.state, c.tau, c.wrenches, formulation=f)
             for f in ("newton_euler", "decoupled", "image_space")
         }
         vdot = {
@@ -84,7 +84,7 @@ def test_reactions_agree_do_no_work_and_balance(solved):
         for other in maximal.values():
             agree.append(np.abs(other - reactions).max() / size)
         x, xi = rm.poses(robot, c.q), rm.twists(*c.state)
-        a = rm.accelerations(*c.state, vdot["articulated"])
+        a = rm.dynamics.accelerations(*c.state, vdot["articulated"])
         S = [joints.motion_subspace(j, c.q) for j in robot.joints]
         work.append(
             max(
@@ -147,7 +147,7 @@ def test_momentum_changes_by_the_external_wrench():
         for i in range(len(robot.bodies)):
             total = total + screw.adjoint(x[i], c.wrenches[i])
         # A v̇ + Ȧ v: the rate of momentum, from body accelerations
-        xi, a = rm.twists(robot, q, v), rm.accelerations(robot, q, v, vdot)
+        xi, a = rm.twists(robot, q, v), rm.dynamics.accelerations(robot, q, v, vdot)
         rate = np.zeros(6)
         for i, body in enumerate(robot.bodies):
             M = screw.inertia(body.mass, body.com, body.inertia)

@@ -23,7 +23,7 @@ KINDS = list(rm.JOINT_TYPES)
 
 
 def coordinates(c):
-    return rm.image_coordinates(c.robot, c.q), rm.image_rates(*c.state)
+    return rm.papers.dm93.image_coordinates(c.robot, c.q), rm.papers.dm93.image_rates(*c.state)
 
 
 def random_body(rng, off=0.0):
@@ -204,12 +204,12 @@ def test_the_thread_of_a_helical_joint(rng):
 def test_there_and_back(seed):
     c = Case(seed, largest=12)
     Q, rate = coordinates(c)
-    g = rm.image_space_constraints(c.robot, Q)
+    g = rm.papers.dm93.image_space_constraints(c.robot, Q)
     assert_close(g.unit, np.zeros((len(c.robot.bodies), 2)), rtol=1e-14)
     assert_close(g.joints, np.zeros_like(g.joints), rtol=1e-13)
-    q, v = rm.from_image_coordinates(c.robot, Q, rate)
+    q, v = rm.papers.dm93.from_image_coordinates(c.robot, Q, rate)
     assert_close(v, c.v)
-    again = rm.image_coordinates(c.robot, q)
+    again = rm.papers.dm93.image_coordinates(c.robot, q)
     sign = np.sign(np.sum(again * Q, axis=-1, keepdims=True))  # Q and -Q are one pose
     assert_close(sign * again, Q, rtol=1e-13)
 
@@ -220,8 +220,8 @@ def test_system_and_solution(seed):
     c = Case(seed, largest=12)
     robot = c.robot
     Q, rate = coordinates(c)
-    system = rm.image_space_system(robot, Q, rate, c.tau, c.wrenches)
-    found = rm.image_space_solution(robot, Q, rate, c.tau, c.wrenches)
+    system = rm.papers.dm93.image_space_system(robot, Q, rate, c.tau, c.wrenches)
+    found = rm.papers.dm93.image_space_solution(robot, Q, rate, c.tau, c.wrenches)
     second, size = found.acceleration.reshape(-1), np.abs(system.F + system.h).max()
     assert_close(system.Phi @ rate.reshape(-1), np.zeros(len(system.gamma)), rtol=1e-13)
     left = system.M @ second + system.Phi.T @ found.multipliers
@@ -233,7 +233,7 @@ def test_system_and_solution(seed):
     assert_close(found.reactions, reactions, rtol=1e-11)
     # the accelerations are those of the recursive algorithm
     vdot = rm.forward_dynamics(*c.state, c.tau, c.wrenches)
-    a = rm.accelerations(*c.state, vdot)
+    a = rm.dynamics.accelerations(*c.state, vdot)
     for i, body in enumerate(robot.bodies):
         own = 2.0 * dq.vec6(dq.mul(dq.conjugate(Q[i]), found.acceleration[i]))
         expected = [*a[i, :3], *(a[i, 3:] + np.cross(a[i, :3], body.com))]
@@ -245,16 +245,16 @@ def test_batches_and_symbols_of_the_coordinates(seed):
     c = Case(seed, largest=2)
     robot = c.robot
     q, v = rm.random_state(robot, c.rng, (2, 3))
-    Q, rate = rm.image_coordinates(robot, q), rm.image_rates(robot, q, v)
+    Q, rate = rm.papers.dm93.image_coordinates(robot, q), rm.papers.dm93.image_rates(robot, q, v)
     tau, w = c.rng.normal(size=(2, 3, robot.nv)), c.rng.normal(size=(2, 3, len(robot.bodies), 6))
 
     def functions(Q, rate, tau, w):
         return (
-            *rm.image_space_system(robot, Q, rate, tau, w),
-            *rm.image_space_solution(robot, Q, rate, tau, w, stabilization=2.0),
-            *rm.image_space_constraints(robot, Q),
-            *rm.project_image_coordinates(robot, Q, rate, iterations=1),
-            *rm.from_image_coordinates(robot, Q, rate),
+            *rm.papers.dm93.image_space_system(robot, Q, rate, tau, w),
+            *rm.papers.dm93.image_space_solution(robot, Q, rate, tau, w, stabilization=2.0),
+            *rm.papers.dm93.image_space_constraints(robot, Q),
+            *rm.papers.dm93.project_image_coordinates(robot, Q, rate, iterations=1),
+            *rm.papers.dm93.from_image_coordinates(robot, Q, rate),
         )
 
     many, one = functions(Q, rate, tau, w), functions(Q[1, 2], rate[1, 2], tau[1, 2], w[1, 2])
@@ -286,14 +286,14 @@ def test_projection(seed):
     """Newton's steps reach the manifold from a drift of 1e-4, and leave what is on it alone."""
     c = Case(seed, largest=10)
     Q, rate = coordinates(c)
-    same, same_rate = rm.project_image_coordinates(c.robot, Q, rate)
+    same, same_rate = rm.papers.dm93.project_image_coordinates(c.robot, Q, rate)
     assert_close(same, Q, rtol=1e-13)
     assert_close(same_rate, rate, rtol=1e-12)
     drift = 1e-4 * c.rng.normal(size=(2, *Q.shape))
-    Q, rate = rm.project_image_coordinates(c.robot, Q + drift[0], rate + drift[1])
-    g = rm.image_space_constraints(c.robot, Q)
+    Q, rate = rm.papers.dm93.project_image_coordinates(c.robot, Q + drift[0], rate + drift[1])
+    g = rm.papers.dm93.image_space_constraints(c.robot, Q)
     assert max(np.abs(g.unit).max(), np.abs(g.joints).max(initial=0.0)) < 1e-13
-    Phi = rm.image_space_system(c.robot, Q, rate, c.tau).Phi
+    Phi = rm.papers.dm93.image_space_system(c.robot, Q, rate, c.tau).Phi
     assert_close(Phi @ rate.reshape(-1), np.zeros(len(Phi)), rtol=1e-13)
 
 
@@ -301,7 +301,7 @@ def test_projection_of_rates_keeps_momentum(rng):
     """Taking Q̇ back to the manifold is an impulse of the joints: momentum stays."""
     robot = rm.load("vt18_two_arm")
     q, v = rm.random_state(robot, 3)
-    Q, rate = rm.image_coordinates(robot, q), rm.image_rates(robot, q, v)
+    Q, rate = rm.papers.dm93.image_coordinates(robot, q), rm.papers.dm93.image_rates(robot, q, v)
     off = [dq.mul(x, dq.pure(1e-3 * rng.normal(size=6))) for x in Q]  # twists the joints forbid
 
     def momentum(rate):
@@ -314,7 +314,7 @@ def test_projection_of_rates_keeps_momentum(rng):
             L = L + spin + np.cross(pose.translation(x), p)
         return np.concatenate([P, L])
 
-    _, back = rm.project_image_coordinates(robot, Q, rate + off)
+    _, back = rm.papers.dm93.project_image_coordinates(robot, Q, rate + off)
     assert np.abs(back - rate - off).max() > 1e-4
     assert_close(momentum(back), momentum(rate + off), rtol=1e-13)
 
@@ -322,7 +322,11 @@ def test_projection_of_rates_keeps_momentum(rng):
 def test_coordinates_off_the_manifold_are_refused():
     robot = rm.load("vt18_satellite")
     q, v = rm.random_state(robot, 0)
-    Q, rate, tau = rm.image_coordinates(robot, q), rm.image_rates(robot, q, v), np.zeros(robot.nv)
+    Q, rate, tau = (
+        rm.papers.dm93.image_coordinates(robot, q),
+        rm.papers.dm93.image_rates(robot, q, v),
+        np.zeros(robot.nv),
+    )
     long, apart, mixed, fast = Q.copy(), Q.copy(), Q.copy(), rate.copy()
     long[2] *= 1.1
     mixed[1, 4:] += 0.5 * Q[1, :4]
@@ -339,12 +343,12 @@ def test_coordinates_off_the_manifold_are_refused():
         ((Q * np.nan, rate), "Q holds values that are not finite"),
     ):
         with pytest.raises(RemoraError, match=reason):
-            rm.image_space_solution(robot, *bad, tau)
+            rm.papers.dm93.image_space_solution(robot, *bad, tau)
         with pytest.raises(RemoraError, match=reason):
-            rm.from_image_coordinates(robot, *bad)
+            rm.papers.dm93.from_image_coordinates(robot, *bad)
     wild = Q + np.random.default_rng(0).normal(size=Q.shape)
     with pytest.raises(RemoraError, match="these steps do not reach the manifold"):
-        rm.project_image_coordinates(robot, wild, rate)
+        rm.papers.dm93.project_image_coordinates(robot, wild, rate)
 
 
 def pendulum():
@@ -364,7 +368,9 @@ def run(robot, Q, rate, h, steps, project=0, stabilization=0.0):
 
     def acceleration(robot, Q, rate):
         tau = np.zeros(robot.nv)
-        solution = rm.image_space_solution(robot, Q, rate, tau, stabilization=stabilization)
+        solution = rm.papers.dm93.image_space_solution(
+            robot, Q, rate, tau, stabilization=stabilization
+        )
         return solution.acceleration
 
     shapes = {"Q": Q.shape, "rate": Q.shape}
@@ -380,12 +386,12 @@ def run(robot, Q, rate, h, steps, project=0, stabilization=0.0):
         k3 = slope(x + h / 2 * k2)
         x = x + h / 6 * (k1 + 2 * k2 + 2 * k3 + slope(x + h * k3))
         if project and (n + 1) % project == 0:
-            x = np.stack(rm.project_image_coordinates(robot, x[0], x[1], iterations=2))
+            x = np.stack(rm.papers.dm93.project_image_coordinates(robot, x[0], x[1], iterations=2))
     return x
 
 
 def violation(robot, Q):
-    g = rm.image_space_constraints(robot, Q)
+    g = rm.papers.dm93.image_space_constraints(robot, Q)
     return max(np.abs(g.unit).max(), np.abs(g.joints).max())
 
 
@@ -393,7 +399,7 @@ def test_stabilization_and_projection_hold_the_manifold():
     """Without either the violation grows; the stabilized one stays, the projected one vanishes."""
     robot = pendulum()
     q, v = np.array([0.3, 1.0]), np.array([9.0, -4.0])
-    start = rm.image_coordinates(robot, q), rm.image_rates(robot, q, v)
+    start = rm.papers.dm93.image_coordinates(robot, q), rm.papers.dm93.image_rates(robot, q, v)
     h, steps = 0.005, 300
     plain, held, put_back = (
         run(robot, *start, h, steps, **options)
@@ -405,8 +411,8 @@ def test_stabilization_and_projection_hold_the_manifold():
         robot, q, v, h * steps, integrator=rm.Integrator(rtol=1e-12, atol=1e-12)
     )
     for end, error in ((plain, 1e-2), (held, 1e-3), (put_back, 1e-3)):  # steps of 5 ms
-        Q, rate = rm.project_image_coordinates(robot, *end)
-        _, found = rm.from_image_coordinates(robot, Q, rate)
+        Q, rate = rm.papers.dm93.project_image_coordinates(robot, *end)
+        _, found = rm.papers.dm93.from_image_coordinates(robot, Q, rate)
         assert_close(found, reference.v[-1], rtol=error)
     assert abs(reference.q[-1, 0]) > 2 * np.pi  # it went over the top
 
@@ -466,7 +472,7 @@ def test_pinocchio(seed):
     base = ("free", "fixed", "planar", "spherical", "revolute")[seed % 5]
     c = Case(seed, largest=12, kinds=PINOCCHIO_KINDS, base=base)
     model, _, _ = pinocchio_model(c.robot)
-    data, layout = model.createData(), rm.pinocchio_layout(c.robot, model)
+    data, layout = model.createData(), rm.layouts.pinocchio(c.robot, model)
     q, v = layout.q_to(c.q), layout.v_to(c.q, c.v)
     vdot = rm.forward_dynamics(*c.state, c.tau, formulation="image_space")
     theirs = pin.aba(model, data, q, v, layout.tau_to(c.q, c.tau))
@@ -481,14 +487,16 @@ def test_active_constraints_are_refused():
     robot, q, v = random_loops(4, kinds=("spherical",))
     for joint in robot.joints:
         robot = robot.replace_joint(joint.name, rotor_inertia=np.zeros_like(joint.rotor_inertia))
-    Q, rate = rm.image_coordinates(robot, q), rm.image_rates(robot, q, v)
+    Q, rate = rm.papers.dm93.image_coordinates(robot, q), rm.papers.dm93.image_rates(robot, q, v)
     tau = np.zeros(robot.nv)
     for function, arguments in (
-        (rm.image_space_solution, (Q, rate, tau)),
-        (rm.image_space_system, (Q, rate, tau)),
-        (rm.image_space_constraints, (Q,)),
-        (rm.project_image_coordinates, (Q, rate)),
+        (rm.papers.dm93.image_space_solution, (Q, rate, tau)),
+        (rm.papers.dm93.image_space_system, (Q, rate, tau)),
+        (rm.papers.dm93.image_space_constraints, (Q,)),
+        (rm.papers.dm93.project_image_coordinates, (Q, rate)),
     ):
-        with pytest.raises(rm.InvalidValue, match=f"{function.__name__} does not take constraints"):
+        with pytest.raises(
+            rm.errors.InvalidValue, match=f"{function.__name__} does not take constraints"
+        ):
             function(robot, *arguments)
         function(robot.with_active(off=["spherical0"]), *arguments)

@@ -8,7 +8,7 @@ from numeric import assert_close
 from remora.errors import RemoraError
 from remora.model.joints import kind
 
-FORWARD = [name for name, row in rm.FORMULATIONS.items() if row.hybrid is not None]
+FORWARD = [name for name, row in rm.dynamics.FORMULATIONS.items() if row.hybrid is not None]
 
 
 def geared(rotor=0.0):
@@ -98,7 +98,7 @@ def test_robots_with_followers_need_not_be_told_a_formulation():
     assert_close(rm.inverse_dynamics(robot, q, v, vdot), force, rtol=1e-11)
     known = rm.reaction_wrenches(robot, q, v, tau, formulation="composite")
     assert_close(rm.reaction_wrenches(robot, q, v, tau), known)
-    joint, base = rm.floating_inverse_dynamics(robot, q, v, expected[6:])
+    joint, base = rm.dynamics.floating_inverse_dynamics(robot, q, v, expected[6:])
     needed = rm.inverse_dynamics(robot, q, v, np.append(base, expected[6:]))
     assert_close(needed, np.append(np.zeros(6), joint), scale=np.abs(needed).max())
     one = rm.simulate(robot, q, v, 0.2, integrator=rm.Integrator("rk4", step=0.01))
@@ -116,12 +116,12 @@ def test_the_table_chooses_the_formulation():
 def test_friction_opposes_motion_and_takes_energy():
     robot = geared()
     v = np.zeros(7)
-    assert not np.any(rm.friction_forces(robot, v))
+    assert not np.any(rm.dynamics.friction_forces(robot, v))
     v[6] = 2.0
-    force = rm.friction_forces(robot, v)
+    force = rm.dynamics.friction_forces(robot, v)
     # the follower, at -3 rad/s, drags through its ratio of -1.5
     dry = 0.2 * (2.0 / 2.001 + 1.5 * 3.0 / 3.001)
     assert_close(force[6], -(0.3 * 2.0 + 1.5 * 0.3 * 3.0) - dry)
     assert force @ v < 0.0
     batch = np.random.default_rng(0).normal(size=(4, 7))
-    assert rm.friction_forces(robot, batch).shape == (4, 7)
+    assert rm.dynamics.friction_forces(robot, batch).shape == (4, 7)

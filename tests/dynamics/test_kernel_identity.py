@@ -166,13 +166,13 @@ DEPENDS = {
     ("joint", "placement"): rm.poses,
     ("joint", "axes"): rm.poses,
     ("joint", "pitch"): rm.poses,
-    ("joint", "damping"): rm.friction_forces,
-    ("joint", "friction"): rm.friction_forces,
+    ("joint", "damping"): rm.dynamics.friction_forces,
+    ("joint", "friction"): rm.dynamics.friction_forces,
     ("joint", "rotor_inertia"): rm.mass_matrix,
-    ("joint", "stiffness"): rm.spring_forces,
-    ("joint", "spring_reference"): rm.spring_forces,
-    ("limits", "lower"): rm.stop_forces,
-    ("limits", "upper"): rm.stop_forces,
+    ("joint", "stiffness"): rm.dynamics.spring_forces,
+    ("joint", "spring_reference"): rm.dynamics.spring_forces,
+    ("limits", "lower"): rm.dynamics.stop_forces,
+    ("limits", "upper"): rm.dynamics.stop_forces,
     ("mimic", "ratio"): rm.poses,
     ("mimic", "offset"): rm.poses,
     ("frame", "placement"): rm.frame_pose,
@@ -204,7 +204,7 @@ def test_every_number_of_a_constraint_changes_the_result_of_a_kernel(name, tmp_p
     options = {"length": 0.4} if kind == "rod" else {"axis": (0.0, 0.6, 0.8)}
     options = {} if kind in ("fixed", "gear") else options
     options |= {"pitch": 0.1} if kind == "helical" else {}
-    robot = rm.add_constraint(robot, "c", kind, *ends, **options)
+    robot = rm.loops.add_constraint(robot, "c", kind, *ends, **options)
     row = next(row for row in FIELDS["constraint"] if row.name == name)
     value = changed(getattr(robot.constraints["c"], name), row, None)
     value = rm.algebra.dual_quaternion.normalize(value) if row.shape == (8,) else value
@@ -212,12 +212,12 @@ def test_every_number_of_a_constraint_changes_the_result_of_a_kernel(name, tmp_p
     q, _ = rm.random_state(robot, 3)
     results = []
     for which in (robot, other, robot):
-        results.append(rm.compile(rm.constraint_residual, which)(q))
-        np.testing.assert_allclose(results[-1], rm.constraint_residual(which, q), atol=1e-9)
+        results.append(rm.compile(rm.loops.constraint_residual, which)(q))
+        np.testing.assert_allclose(results[-1], rm.loops.constraint_residual(which, q), atol=1e-9)
     assert np.array_equal(results[0], results[2])
     assert not np.allclose(results[0], results[1], rtol=1e-6, atol=1e-9)
     off = robot.with_active(off=["c"])
-    assert rm.constraint_residual(off, q).shape == (0,)
+    assert rm.loops.constraint_residual(off, q).shape == (0,)
     assert key(off) != key(robot)
 
 
@@ -238,7 +238,7 @@ def test_every_number_changes_the_result_of_a_kernel(part, name, tmp_path, monke
     q[8:] = [0.5 if name == "upper" else -0.5, 0.4]
     given = {"q": q, "v": v}
     fixed = {"target": "tool"} if function is rm.frame_pose else {}
-    if function is rm.stop_forces:
+    if function is rm.dynamics.stop_forces:
         fixed = {"stiffness": 100.0, "damping": 0.1}
     parameters = [n for n in ("q", "v") if n in inspect.signature(function).parameters]
     arrays = [given[n] for n in parameters]
@@ -363,7 +363,7 @@ def test_what_is_compiled_in_is_a_copy():
 
 
 def scaled(factor):
-    original = rm.FORMULATIONS["composite"].hybrid
+    original = rm.dynamics.FORMULATIONS["composite"].hybrid
 
     def hybrid(*arguments):
         vdot, tau = original(*arguments)
@@ -382,7 +382,7 @@ def test_a_replaced_formulation_is_another_kernel(name, monkeypatch, tmp_path):
     choice = {} if name == "articulated" else {"formulation": name}
     plain = rm.forward_dynamics(robot, q, v, tau, formulation="composite")
     for factor in (2.0, 3.0):
-        monkeypatch.setitem(rm.FORMULATIONS, name, scaled(factor))
+        monkeypatch.setitem(rm.dynamics.FORMULATIONS, name, scaled(factor))
         for _ in range(2):
             got = fast.forward_dynamics(q, v, tau, **choice)
             np.testing.assert_allclose(got, factor * plain, rtol=1e-9, atol=1e-9)
@@ -398,7 +398,7 @@ def test_a_replaced_formulation_counts_for_large_robots_too(monkeypatch):
     tau = np.ones(robot.nv)
     assert rm.compile(rm.forward_dynamics, robot).rolled
     monkeypatch.setitem(
-        rm.FORMULATIONS, "articulated", Formulation(lambda *a: (0 * a[3], a[3]), None)
+        rm.dynamics.FORMULATIONS, "articulated", Formulation(lambda *a: (0 * a[3], a[3]), None)
     )
     assert np.array_equal(rm.compile(rm.forward_dynamics, robot)(q, v, tau), 0.0 * tau)
 
@@ -420,13 +420,13 @@ FACTOR = 1.0
 
 
 def by_factor(*arguments):
-    vdot, tau = rm.FORMULATIONS["composite"].hybrid(*arguments)
+    vdot, tau = rm.dynamics.FORMULATIONS["composite"].hybrid(*arguments)
     return FACTOR * vdot, tau
 
 
 def test_a_row_whose_global_changed_is_another_kernel(monkeypatch, tmp_path):
     monkeypatch.setenv("REMORA_CACHE", str(private(tmp_path)))
-    monkeypatch.setitem(rm.FORMULATIONS, "mine", Formulation(by_factor, None))
+    monkeypatch.setitem(rm.dynamics.FORMULATIONS, "mine", Formulation(by_factor, None))
     robot = rm.load("vt18_satellite")
     q, v = rm.random_state(robot, 1)
     tau, given = np.ones(robot.nv), {"formulation": "mine"}
@@ -453,7 +453,9 @@ def test_a_graph_is_not_traced_with_other_rows_than_the_code(monkeypatch):
     robot = rm.load("vt18_satellite")
     compiled = rm.compile(rm.forward_dynamics, robot)
     compiled = rm.compile(rm.forward_dynamics, robot)  # from the cache: nothing traced yet
-    monkeypatch.setitem(rm.FORMULATIONS, "articulated", rm.FORMULATIONS["composite"])
+    monkeypatch.setitem(
+        rm.dynamics.FORMULATIONS, "articulated", rm.dynamics.FORMULATIONS["composite"]
+    )
     with pytest.raises(rm.RemoraError, match="replaced after forward_dynamics was compiled"):
         compiled.jacobian("tau")
 

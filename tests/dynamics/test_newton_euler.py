@@ -12,7 +12,7 @@ from remora.errors import RemoraError
 from remora.model import joints
 from trees import Case
 
-FORWARD = [name for name, row in rm.FORMULATIONS.items() if row.hybrid is not None]
+FORWARD = [name for name, row in rm.dynamics.FORMULATIONS.items() if row.hybrid is not None]
 
 
 def test_dense_system_is_vt18s(rng):
@@ -24,7 +24,7 @@ def test_dense_system_is_vt18s(rng):
     assert S.shape == (8 * 4 + 3 * 5,) * 2  # three revolute joints, five reactions each
     assert not np.any(S[32:, 32:])
     solution = np.linalg.solve(S, B)
-    reference = rm.newton_euler_solution(robot, q, v, tau)
+    reference = rm.papers.vt18.newton_euler_solution(robot, q, v, tau)
     base = screw.adjoint_inverse(
         rm.algebra.pose.from_translation(robot.bodies[0].com), reference.accelerations[0]
     )
@@ -81,7 +81,7 @@ SPEEDS = {
 
 @pytest.mark.parametrize("kind_name", LAMBDA)
 def test_lambda_and_l_are_vt18s_tables_4_and_6(kind_name):
-    """Through `rm.newton_euler_system`: the tables' rows, ours in the order of V's columns."""
+    """Through `newton_euler_system`: the tables' rows, ours in the order of V's columns."""
     axis = {"axis": (0, 0, 1)} if rm.JOINT_TYPES[kind_name].axes else {}
     robot = (
         rm.Builder()
@@ -91,7 +91,7 @@ def test_lambda_and_l_are_vt18s_tables_4_and_6(kind_name):
         .build()
     )
     q, v = rm.random_state(robot, 0)
-    found = rm.newton_euler_system(robot, q, v)
+    found = rm.papers.vt18.newton_euler_system(robot, q, v)
     kept = [int(np.flatnonzero(row)[0]) + 1 for row in found.Lambda[1]]
     assert sorted(kept) == LAMBDA[kind_name]
     assert_close(found.Lambda[1], np.eye(8)[[n - 1 for n in kept]])
@@ -126,9 +126,9 @@ def test_public_system(seed):
     """S [ẏ; T] = B gives the solution; batches and symbols; twists of v or of one's own."""
     c = Case(seed, largest=5)
     robot, q, v = c.state
-    found = rm.newton_euler_system(robot, q, v, c.tau, c.wrenches)
+    found = rm.papers.vt18.newton_euler_system(robot, q, v, c.tau, c.wrenches)
     x = np.linalg.solve(found.S, found.B)
-    solution = rm.newton_euler_solution(robot, q, v, c.tau, c.wrenches)
+    solution = rm.papers.vt18.newton_euler_solution(robot, q, v, c.tau, c.wrenches)
     nb = len(robot.bodies)
     size = max(1.0, np.abs(solution.accelerations).max())
     for i, body in enumerate(robot.bodies):
@@ -140,16 +140,20 @@ def test_public_system(seed):
         T = x[at : at + V.shape[-1]]
         at += V.shape[-1]
         assert_close(dq.vec6(V @ T), solution.reactions[i], rtol=1e-11, scale=loads)
-    same = rm.newton_euler_system(robot, q, v, c.tau, c.wrenches, rm.twists(robot, q, v))
+    same = rm.papers.vt18.newton_euler_system(
+        robot, q, v, c.tau, c.wrenches, rm.twists(robot, q, v)
+    )
     assert_close(same.B, found.B, rtol=1e-12)
     Q, U = rm.random_state(robot, 1, (2,))
-    many = rm.newton_euler_system(robot, Q, U)
-    one = rm.newton_euler_system(robot, Q[1], U[1])
+    many = rm.papers.vt18.newton_euler_system(robot, Q, U)
+    one = rm.papers.vt18.newton_euler_system(robot, Q[1], U[1])
     assert_close(many.S[1], one.S)
     assert_close(many.B[1], one.B)
     if robot.nv:
-        S, B = traced(lambda q, v: rm.newton_euler_system(robot, q, v)[:2], [Q[1], U[1]])
+        S, B = traced(
+            lambda q, v: rm.papers.vt18.newton_euler_system(robot, q, v)[:2], [Q[1], U[1]]
+        )
         assert_close(S, one.S)
         assert_close(B, one.B)
     with pytest.raises(RemoraError, match="twists must have shape"):
-        rm.newton_euler_system(robot, q, v, twists=np.zeros((nb, 5)))
+        rm.papers.vt18.newton_euler_system(robot, q, v, twists=np.zeros((nb, 5)))

@@ -113,7 +113,7 @@ def test_floating_inverse_dynamics(reference, k):
     ref, robot = reference, reference.robot
     q, v, vdot = ref.state(k)
     want, w = wanted(ref, k), external_wrenches(ref, k, q)
-    tau, base = rm.floating_inverse_dynamics(robot, q, v, vdot[6:], w)
+    tau, base = rm.dynamics.floating_inverse_dynamics(robot, q, v, vdot[6:], w)
     assert_close(tau, want["FloatID_taum"].reshape(-1))
     udot = ref.layout.vdot_to(q, v, np.concatenate([base, vdot[6:]]))
     assert_close(udot[:6], want["FloatID_u0dot"])
@@ -124,7 +124,7 @@ def test_momentum_and_energy(reference, k):
     ref, robot = reference, reference.robot
     q, v, _ = ref.state(k)
     want = wanted(ref, k)
-    h, about_com = rm.momentum(robot, q, v), rm.centroidal_momentum(robot, q, v)
+    h, about_com = rm.momentum(robot, q, v), rm.dynamics.centroidal_momentum(robot, q, v)
     assert_close(h[:3], want["P_linear"])
     assert_close(h[3:], want["L_origin"])
     assert_close(about_com[3:], want["L_com"])

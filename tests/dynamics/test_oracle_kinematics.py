@@ -26,7 +26,7 @@ def test_kinematics(reference, k):
         return (
             rm.frame_pose(robot, q, frame),
             rm.frame_twist(robot, q, v, frame),
-            rm.frame_acceleration(robot, q, v, vdot, frame),
+            rm.dynamics.frame_acceleration(robot, q, v, vdot, frame),
         )
 
     x0, xi0, a0 = everything(ref.base)
@@ -53,7 +53,7 @@ def test_kinematics(reference, k):
     assert_close(np.concatenate(rates), want["Ndot"])
 
     assert_close(rm.center_of_mass(robot, q), want["r_com"])
-    J = rm.center_of_mass_jacobian(robot, q)
+    J = rm.dynamics.center_of_mass_jacobian(robot, q)
     assert_close(J @ v, want["v_com"])
     assert_close(center_of_mass_acceleration(robot, q, v, vdot), want["a_com"])
 
@@ -76,7 +76,11 @@ def quaternion_of_joint(spart, axis, q, ref):
 
 
 def center_of_mass_acceleration(robot, q, v, vdot):
-    x, xi, a = rm.poses(robot, q), rm.twists(robot, q, v), rm.accelerations(robot, q, v, vdot)
+    x, xi, a = (
+        rm.poses(robot, q),
+        rm.twists(robot, q, v),
+        rm.dynamics.accelerations(robot, q, v, vdot),
+    )
     total = np.zeros(3)
     for i, body in enumerate(robot.bodies):
         at = pose.from_translation(body.com)
@@ -108,6 +112,6 @@ def test_jacobians_of_the_end_links(reference, k):
         x = rm.frame_pose(ref.robot, q, link)
         assert_close(pose.transform_point(x, point), end["rp"])
         assert_close(in_inertial_axes(x, rm.frame_twist(ref.robot, q, v, link, point)), end["tp"])
-        a = rm.frame_acceleration(ref.robot, q, v, vdot, link, point)
+        a = rm.dynamics.frame_acceleration(ref.robot, q, v, vdot, link, point)
         xi = rm.frame_twist(ref.robot, q, v, link, point)
         assert_close(twist_rate_in_inertial_axes(x, xi, a), end["tpdot"])

@@ -24,7 +24,7 @@ def test_pinocchio(seed):
     robot, q, v = c.state
     model, ids, offsets = pinocchio_model(robot)
     data = model.createData()
-    layout = rm.pinocchio_layout(robot, model)
+    layout = rm.layouts.pinocchio(robot, model)
     qp, vp = layout.q_to(q), layout.v_to(q, v)
 
     def se3(x):
@@ -63,9 +63,11 @@ def test_pinocchio(seed):
     assert_close(layout.tau_to(q, rm.inverse_dynamics(robot, q, v, at_rest)), bias)
     if base != "fixed":
         h = pin.computeCentroidalMomentum(model, data, qp, vp)
-        assert_close(rm.centroidal_momentum(robot, q, v), np.concatenate([h.linear, h.angular]))
+        assert_close(
+            rm.dynamics.centroidal_momentum(robot, q, v), np.concatenate([h.linear, h.angular])
+        )
         pin.ccrba(model, data, qp, vp)
-        assert_close(rm.centroidal_momentum_matrix(robot, q), data.Ag @ B)
+        assert_close(rm.dynamics.centroidal_momentum_matrix(robot, q), data.Ag @ B)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -77,7 +79,7 @@ def test_mujoco(seed):
     robot, q, v = c.state
     model = mujoco_model(robot)
     data = mujoco.MjData(model)
-    layout = rm.mujoco_layout(robot, model)
+    layout = rm.layouts.mujoco(robot, model)
     data.qpos[:], data.qvel[:] = layout.q_to(q), layout.v_to(q, v)
     data.qfrc_applied[:] = layout.tau_to(q, c.tau)
     mujoco.mj_forward(model, data)

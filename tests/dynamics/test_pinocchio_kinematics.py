@@ -22,14 +22,18 @@ def test_against_pinocchio(seed):
     )
     model, ids, offsets = pinocchio_model(robot)
     data = model.createData()
-    layout = rm.pinocchio_layout(robot, model)
+    layout = rm.layouts.pinocchio(robot, model)
     q, v = rm.random_state(robot, rng)
     vdot = rng.normal(size=robot.nv)
     qp, vp, ap = layout.q_to(q), layout.v_to(q, v), layout.vdot_to(q, v, vdot)
     pin.forwardKinematics(model, data, qp, vp, ap)
     pin.computeJointJacobians(model, data, qp)
 
-    x, xi, a = rm.poses(robot, q), rm.twists(robot, q, v), rm.accelerations(robot, q, v, vdot)
+    x, xi, a = (
+        rm.poses(robot, q),
+        rm.twists(robot, q, v),
+        rm.dynamics.accelerations(robot, q, v, vdot),
+    )
     to_pin = np.stack([layout.v_to(q, e) for e in np.eye(robot.nv)], axis=-1)
     for i, (j, offset) in enumerate(zip(ids, offsets, strict=True)):
         there = pin.SE3(pose.to_rotation_matrix(offset), pose.translation(offset))
@@ -69,7 +73,7 @@ def angular_first(motion):
 def test_integrate_is_pinocchios():
     robot = rm.random_robot(1, bodies=8, kinds=("spherical", "free", "revolute", "prismatic"))
     model, _, _ = pinocchio_model(robot)
-    layout = rm.pinocchio_layout(robot, model)
+    layout = rm.layouts.pinocchio(robot, model)
     q, v = rm.random_state(robot, 4)
     there = pin.integrate(model, layout.q_to(q), layout.v_to(q, v))
     assert_close(rm.poses(robot, layout.q_from(there)), rm.poses(robot, rm.integrate(robot, q, v)))

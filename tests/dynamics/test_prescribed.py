@@ -15,7 +15,7 @@ from remora.model import joints
 from remora.model.joints import kind
 from trees import Case
 
-FORWARD = [name for name, row in rm.FORMULATIONS.items() if row.hybrid is not None]
+FORWARD = [name for name, row in rm.dynamics.FORMULATIONS.items() if row.hybrid is not None]
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -79,7 +79,7 @@ def test_reactions_with_prescribed_joints(seed, formulation):
     robot, q, v = c.state
     names = [j.name for j in robot.joints if kind(j).nv > 0 and c.rng.random() < 0.5]
     given = {n: c.rng.normal(size=kind(robot.joints[n]).nv) for n in names}
-    found = rm.newton_euler_solution(robot, q, v, c.tau, c.wrenches, given, formulation)
+    found = rm.papers.vt18.newton_euler_solution(robot, q, v, c.tau, c.wrenches, given, formulation)
     expected = rm.reaction_wrenches(robot, q, v, found.tau, c.wrenches)
     assert_close(found.reactions, expected, rtol=1e-11)
 
@@ -143,7 +143,9 @@ def test_against_the_reduced_system_of_vt18():
     found = np.linalg.lstsq(unknown, right, rcond=None)[0]
     _, force = rm.hybrid_dynamics(robot, q, v, tau, {robot.joints[j].name: qdd})
     assert_close(found[-1], force[robot.joints[j].v.start], rtol=1e-11)
-    solution = rm.newton_euler_solution(robot, q, v, tau, prescribed={robot.joints[j].name: qdd})
+    solution = rm.papers.vt18.newton_euler_solution(
+        robot, q, v, tau, prescribed={robot.joints[j].name: qdd}
+    )
     base = screw.adjoint_inverse(
         pose.from_translation(robot.bodies[0].com), solution.accelerations[0]
     )
@@ -162,7 +164,7 @@ def reduced_system(substituted, rows):
     tau, j, qdd = np.array([0.0] * 6 + [0.3, -0.2, 0.1]), 2, 0.7
     nb, k = len(robot.bodies), robot.joints[j].parent
     idle = np.where(np.arange(9) == robot.joints[j].v.start, 0.0, tau)
-    found = rm.newton_euler_system(robot, q, v, idle)
+    found = rm.papers.vt18.newton_euler_system(robot, q, v, idle)
     S, B, n = found.S, found.B, 8 * nb
     to_k, to_j = (pose.from_translation(robot.bodies[i].com) for i in (k, j))
     joint_pose = joints.relative_pose(robot.joints[j], q)

@@ -7,7 +7,7 @@ import remora as rm
 from numeric import assert_close
 from remora.errors import RemoraError
 
-FORWARD = [name for name, row in rm.FORMULATIONS.items() if row.hybrid is not None]
+FORWARD = [name for name, row in rm.dynamics.FORMULATIONS.items() if row.hybrid is not None]
 
 ROBOT = rm.random_robot(2, bodies=5)
 Q, V = rm.random_state(ROBOT, 0)
@@ -21,7 +21,7 @@ def test_unknown_formulations_list_the_known_ones():
     with pytest.raises(RemoraError, match=f"recursive, composite, {maximal}"):
         rm.inverse_dynamics(ROBOT, Q, V, TAU, formulation="articulated")
     with pytest.raises(RemoraError, match=maximal):
-        rm.newton_euler_solution(ROBOT, Q, V, TAU, formulation="composite")
+        rm.papers.vt18.newton_euler_solution(ROBOT, Q, V, TAU, formulation="composite")
 
 
 @pytest.mark.parametrize("formulation", FORWARD)
@@ -127,13 +127,13 @@ def test_batch_shapes_that_do_not_broadcast():
     _, many_v = rm.random_state(ROBOT, 0, (3,))
     for call in (
         lambda: rm.twists(ROBOT, many_q, many_v),
-        lambda: rm.accelerations(ROBOT, many_q, many_v, V),
+        lambda: rm.dynamics.accelerations(ROBOT, many_q, many_v, V),
         lambda: rm.forward_dynamics(ROBOT, many_q, many_v, TAU),
         lambda: rm.inverse_dynamics(ROBOT, many_q, V, TAU, np.zeros((3, 5, 6))),
         lambda: rm.jacobian(ROBOT, many_q, 1, np.zeros((3, 3))),
-        lambda: rm.jacobian_rate(ROBOT, many_q, many_v, 1),
+        lambda: rm.dynamics.jacobian_rate(ROBOT, many_q, many_v, 1),
         lambda: rm.frame_twist(ROBOT, many_q, many_v, 1),
-        lambda: rm.joint_twists(ROBOT, many_q, np.zeros((3, 5, 6))),
+        lambda: rm.dynamics.joint_twists(ROBOT, many_q, np.zeros((3, 5, 6))),
     ):
         with pytest.raises(RemoraError, match="do not broadcast"):
             call()
@@ -151,7 +151,7 @@ def test_numbers_too_large_are_said_not_returned():
 def test_a_slip_speed_that_is_none():
     for bad in (0.0, -1.0, np.nan):
         with pytest.raises(RemoraError, match="slip_speed"):
-            rm.friction_forces(ROBOT, V, bad)
+            rm.dynamics.friction_forces(ROBOT, V, bad)
 
 
 def test_prescribed_joints():

@@ -25,7 +25,7 @@ SOLVERS = {
     "composite": (rm.forward_dynamics, {"formulation": "composite"}),
     "newton_euler": (rm.forward_dynamics, {"formulation": "newton_euler"}),
     "decoupled": (rm.forward_dynamics, {"formulation": "decoupled"}),
-    "derivatives": (rm.forward_dynamics_derivatives, {}),
+    "derivatives": (rm.dynamics.forward_dynamics_derivatives, {}),
 }
 
 
@@ -72,7 +72,7 @@ def test_a_base_of_next_to_nothing_is_refused():
 def test_simulations_refuse_it():
     robot = light(1e-12)
     q, v = rm.random_state(robot, 0)
-    with pytest.raises(rm.SimulationError):
+    with pytest.raises(rm.errors.SimulationError):
         rm.simulate(
             robot, q, v, duration=0.1, torque=np.ones(robot.nv), record=rm.Record(progress=False)
         )

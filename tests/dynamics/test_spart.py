@@ -19,34 +19,34 @@ def test_against_spart(unmerged, k):
     q, v = reference.state(k)
     state = reference.data["states"][k]
     kinematics, dynamics = state["kinematics"], state["dynamics"]
-    axes = rm.spart.joint_axes(robot, q)
+    axes = rm.papers.spart17.joint_axes(robot, q)
     for own, joint, n in zip(axes, robot.joints[1:], reference.numbers[1:], strict=True):
         if joint.kind == "fixed":
             assert not np.any(own)
         else:
             assert_close(own, kinematics["e"][n - 1])
-    inertias = rm.spart.link_inertias(robot, q)
+    inertias = rm.papers.spart17.link_inertias(robot, q)
     theirs = np.array([dynamics["I0"], *dynamics["Im"]])
     for body, n in reference.massless:  # without mass, yet some have an inertia
         theirs[reference.numbers[body]] += theirs[n]
     assert_close(inertias, theirs[reference.numbers])
-    found = rm.spart.natural_orthogonal_complement(robot, q, base)
+    found = rm.papers.spart17.natural_orthogonal_complement(robot, q, base)
     assert_close(found.N, reference.rows(kinematics["N"]))
     assert_close(found.N_l @ found.N_d, found.N)
-    rate = rm.spart.natural_orthogonal_complement_rate(robot, q, v, base)
+    rate = rm.papers.spart17.natural_orthogonal_complement_rate(robot, q, v, base)
     assert_close(rate, reference.rows(kinematics["Ndot"]))
     u = np.concatenate([state["inputs"]["u0"], state["inputs"]["um"]])
     twists = np.array([kinematics["t0"], *kinematics["tL"]])[reference.numbers]
     assert_close(found.N @ u, twists.reshape(-1))
     H, C = (
-        rm.spart.generalized_inertia(robot, q, base),
-        rm.spart.convective_inertia(robot, q, v, base),
+        rm.papers.spart17.generalized_inertia(robot, q, base),
+        rm.papers.spart17.convective_inertia(robot, q, v, base),
     )
     for part, name in zip(H, ("H0", "H0m", None, "Hm"), strict=True):
         assert_close(part, np.transpose(dynamics["H0m"]) if name is None else dynamics[name])
     for part, name in zip(C, ("C0", "C0m", "Cm0", "Cm"), strict=True):
         assert_close(part, dynamics[name])
-    assert_close(rm.spart.floating_inertia(robot, q), dynamics["H_star"])
+    assert_close(rm.papers.spart17.floating_inertia(robot, q), dynamics["H_star"])
 
 
 # Every kind of joint ---------------------------------------------------------------------------
@@ -58,7 +58,7 @@ def test_every_kind_of_joint(seed):
     c = Case(seed, largest=8, base="free")
     robot, q, v = c.state
     nb = len(robot.bodies)
-    noc = rm.spart.natural_orthogonal_complement(robot, q)
+    noc = rm.papers.spart17.natural_orthogonal_complement(robot, q)
     speeds = spart_speeds(robot, q) @ v
     twists = (noc.N @ speeds).reshape(nb, 6)
     for i, body in enumerate(robot.bodies):
@@ -67,12 +67,16 @@ def test_every_kind_of_joint(seed):
         R = pose.to_rotation_matrix(x)
         assert_close(twists[i], np.concatenate([R @ xi[:3], R @ xi[3:]]))
     # Ṅ is the derivative of N along the motion, exactly
-    rate = rm.spart.natural_orthogonal_complement_rate(robot, q, v)
+    rate = rm.papers.spart17.natural_orthogonal_complement_rate(robot, q, v)
     exact = rate_along_motion(
-        robot, lambda q, v: rm.spart.natural_orthogonal_complement(robot, q).N, q, v, 0.0 * v
+        robot,
+        lambda q, v: rm.papers.spart17.natural_orthogonal_complement(robot, q).N,
+        q,
+        v,
+        0.0 * v,
     )
     assert_close(rate, exact, rtol=1e-12)
-    B = rm.spart.twist_propagation(robot, q)
+    B = rm.papers.spart17.twist_propagation(robot, q)
     assert B.shape == (nb, nb, 6, 6)
     for i in range(nb):
         carriers = list(rm.topology.ancestors(robot, i))
@@ -85,10 +89,10 @@ def test_every_kind_of_joint(seed):
     blocks = noc.N_l.reshape(nb, 6, nb, 6).transpose(0, 2, 1, 3)
     assert_close(blocks, B, rtol=1e-15)
     T = spart_speeds(robot, q)  # q̇ = T v
-    H = whole(rm.spart.generalized_inertia(robot, q))
+    H = whole(rm.papers.spart17.generalized_inertia(robot, q))
     assert_close(T.T @ H @ T, rm.mass_matrix(robot, q))
     # H q̈ + C q̇ is what v̇ needs: T⁻ᵀ(H v̇ + bias)
-    C = whole(rm.spart.convective_inertia(robot, q, v))
+    C = whole(rm.papers.spart17.convective_inertia(robot, q, v))
     vdot = c.vdot
     T_rate = rate_along_motion(robot, lambda q, v: spart_speeds(robot, q), q, v, vdot)
     needed = T.T @ (H @ (T @ vdot + T_rate @ v) + C @ speeds)
@@ -120,13 +124,13 @@ def test_floating_matrices(seed):
     robot = c.robot.replace(gravity=np.zeros(3))
     q, n = c.q, robot.nv - 6
     speeds, rates = c.rng.normal(size=n), c.rng.normal(size=n)
-    v = np.concatenate([rm.base_response(robot, q) @ speeds, speeds])
+    v = np.concatenate([rm.dynamics.base_response(robot, q) @ speeds, speeds])
     assert_close(rm.momentum(robot, q, v), np.zeros(6), rtol=1e-11)
     H, C = (
-        rm.spart.floating_inertia(robot, q),
-        rm.spart.floating_convective_inertia(robot, q, speeds),
+        rm.papers.spart17.floating_inertia(robot, q),
+        rm.papers.spart17.floating_convective_inertia(robot, q, speeds),
     )
-    tau, _ = rm.floating_inverse_dynamics(robot, q, v, rates)
+    tau, _ = rm.dynamics.floating_inverse_dynamics(robot, q, v, rates)
     assert_close(H @ rates + C @ speeds, tau, rtol=1e-11)
 
 
@@ -136,15 +140,15 @@ def test_batches_and_symbols():
 
     def functions(q, v):
         return (
-            rm.spart.joint_axes(robot, q),
-            rm.spart.link_inertias(robot, q),
-            rm.spart.twist_propagation(robot, q),
-            *rm.spart.natural_orthogonal_complement(robot, q),
-            rm.spart.natural_orthogonal_complement_rate(robot, q, v),
-            *rm.spart.generalized_inertia(robot, q),
-            *rm.spart.convective_inertia(robot, q, v),
-            rm.spart.floating_inertia(robot, q),
-            rm.spart.floating_convective_inertia(robot, q, v[..., 6:]),
+            rm.papers.spart17.joint_axes(robot, q),
+            rm.papers.spart17.link_inertias(robot, q),
+            rm.papers.spart17.twist_propagation(robot, q),
+            *rm.papers.spart17.natural_orthogonal_complement(robot, q),
+            rm.papers.spart17.natural_orthogonal_complement_rate(robot, q, v),
+            *rm.papers.spart17.generalized_inertia(robot, q),
+            *rm.papers.spart17.convective_inertia(robot, q, v),
+            rm.papers.spart17.floating_inertia(robot, q),
+            rm.papers.spart17.floating_convective_inertia(robot, q, v[..., 6:]),
         )
 
     many, one = functions(q, v), functions(q[1, 2], v[1, 2])
@@ -153,7 +157,7 @@ def test_batches_and_symbols():
         assert_close(all_of_them[1, 2], single, rtol=1e-12)
     for expression, single in zip(traced(functions, [q[1, 2], v[1, 2]]), one, strict=True):
         assert_close(expression, single, rtol=1e-12)
-    kernel = rm.compile(rm.spart.floating_inertia, robot)
+    kernel = rm.compile(rm.papers.spart17.floating_inertia, robot)
     assert_close(kernel(q), many[-2], rtol=1e-12)
 
 
@@ -161,12 +165,12 @@ def test_refusals():
     robot = rm.load("vt18_two_arm")
     q, v = rm.random_state(robot, 0)
     with pytest.raises(RemoraError, match="kind 'spherical' has no single axis"):
-        rm.spart.joint_axes(robot, q)
+        rm.papers.spart17.joint_axes(robot, q)
     with pytest.raises(RemoraError, match=r"joint_speeds must have shape"):
-        rm.spart.floating_convective_inertia(robot, q, v)
+        rm.papers.spart17.floating_convective_inertia(robot, q, v)
     frame = pose.from_translation(np.array([0, 0, 1.0]))
     with pytest.raises(RemoraError, match="m away from the base's centre of mass"):
-        rm.spart.natural_orthogonal_complement(robot, q, frame)
+        rm.papers.spart17.natural_orthogonal_complement(robot, q, frame)
     fixed = rm.load("servicer", base="fixed")
     with pytest.raises(RemoraError, match="must be free, not 'fixed'"):
-        rm.spart.generalized_inertia(fixed, rm.neutral(fixed))
+        rm.papers.spart17.generalized_inertia(fixed, rm.neutral(fixed))

@@ -60,7 +60,7 @@ def closure(value):
 PURE = [
     Law(1.0), Law(1.0).__call__, Held(), closure(1.0), CubicSpline([0, 1, 2], [0, 1, 0]), np.sin,
     np.linalg.solve, rm.mass_matrix, lambda q: casadi.sin(q), lambda q: [x for x in q if x in (1,)],
-    functools.partial(closure, 2.0), lambda q: sorted(map(abs, q)), rm.JointPD,
+    functools.partial(closure, 2.0), lambda q: sorted(map(abs, q)), rm.control.JointPD,
     lambda q: np.stack([np.cos(GAIN * q), np.sin(q)], axis=-1),
 ]  # fmt: skip
 

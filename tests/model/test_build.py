@@ -124,7 +124,7 @@ def test_mimic_shares_the_leaders_coordinate():
     for target in ("finger_right", "finger_left"):
         i = robot.body_index(target)
         assert_close(rm.jacobian(robot, q, target) @ v, rm.twists(robot, q, v)[i])
-    assert_close(rm.momentum_matrix(robot, q) @ v, rm.momentum(robot, q, v))
+    assert_close(rm.dynamics.momentum_matrix(robot, q) @ v, rm.momentum(robot, q, v))
     moved = rm.integrate(robot, q, v)
     assert_close(rm.difference(robot, q, moved), v)
 
@@ -269,7 +269,7 @@ def test_shapes_by_position_and_angles():
         assert shapes[2].color == (1.0, 0.0, 0.0, 1.0)
     bad = rm.Builder("bad").body("bus", mass=1.0).geometry("bas", "cone", 1.0)
     bad.geometry("bus", "box", (1, 1, 1), rpy=(0, 0))
-    with pytest.raises(rm.ModelError) as error:
+    with pytest.raises(rm.errors.ModelError) as error:
         bad.build()
     for text in ("unknown kind 'cone'", "unknown body 'bas'; known: 'bus'", "rpy must be 3"):
         assert text in str(error.value)
@@ -314,7 +314,9 @@ def test_numbers_may_carry_a_batch_shape(rng):
     for k, mass in enumerate(masses):
         one = robot.replace_body("body_3", mass=np.asarray(mass))
         assert_close(rm.momentum(many, q, v)[k], rm.momentum(one, q, v), rtol=1e-14)
-        assert_close(rm.momentum_matrix(many, q)[k], rm.momentum_matrix(one, q), rtol=1e-14)
+        assert_close(
+            rm.dynamics.momentum_matrix(many, q)[k], rm.dynamics.momentum_matrix(one, q), rtol=1e-14
+        )
         assert_close(rm.center_of_mass(many, q)[k], rm.center_of_mass(one, q), rtol=1e-14)
 
 

@@ -9,7 +9,8 @@ import remora.model
 from remora.algebra import pose
 from remora.dynamics.formulations import mass_matrix
 from remora.dynamics.kinematics import poses
-from remora.model.formats.load import bundled_robots, load
+from remora.model.formats.bundled import bundled
+from remora.model.formats.load import load
 from remora.model.formats.yaml.yaml import read_yaml, save_robot
 from remora.model.state import neutral, random_state
 from remora.model.topology import incidence_matrix, leaves
@@ -26,7 +27,7 @@ def frame_position(robot, q, name):
 
 
 def test_these_are_bundled():
-    assert sorted(bundled_robots()) == NAMES
+    assert sorted(bundled("robots")) == NAMES
 
 
 @pytest.mark.parametrize("name", NAMES)

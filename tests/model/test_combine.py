@@ -86,15 +86,15 @@ def test_what_is_no_dictionary_of_robots_is_refused(given, message):
 
 def test_gravity_must_agree():
     first, second, *_ = pair()
-    with pytest.raises(rm.InvalidValue, match=r"same gravity: 'a' has .*'b' has .*9\.8"):
+    with pytest.raises(rm.errors.InvalidValue, match=r"same gravity: 'a' has .*'b' has .*9\.8"):
         rm.combine({"a": first, "b": second.replace(gravity=(0.0, 0.0, -9.8))})
 
 
-@pytest.mark.parametrize("formulation", ["articulated", *list(rm.FORMULATIONS)[2:]])
+@pytest.mark.parametrize("formulation", ["articulated", *list(rm.dynamics.FORMULATIONS)[2:]])
 def test_both_trees_move_as_they_do_alone(formulation):
     """Every formulation, under gravity: the dynamics is block diagonal."""
     first, second, q, v = pair((0.1, -0.2, 0.3))
-    if not rm.FORMULATIONS[formulation].followers:
+    if not rm.dynamics.FORMULATIONS[formulation].followers:
         first = first.replace(joints=first.joints[:3] + first.joints[4:])
         first, second = rm.random_robot(3, bodies=4), rm.random_robot(4, bodies=3)
         first, second = (r.replace(gravity=(0.1, -0.2, 0.3)) for r in (first, second))
@@ -146,12 +146,12 @@ def test_derivatives_are_block_diagonal_under_gravity():
 
 def test_functions_of_one_base_refuse_several():
     q = pair()[2]
-    for function in (rm.generalized_jacobian, rm.base_response, rm.reduced_mass_matrix):
+    for function in (rm.generalized_jacobian, rm.dynamics.base_response, rm.reduced_mass_matrix):
         given = (both(), q) + (("servicer/arm",) if function is rm.generalized_jacobian else ())
-        with pytest.raises(rm.InvalidValue, match=r"'servicer\+target' must have one base"):
+        with pytest.raises(rm.errors.InvalidValue, match=r"'servicer\+target' must have one base"):
             function(*given)
     with pytest.raises(rm.RemoraError, match="has several"):
-        rm.spart_layout(both())
+        rm.layouts.spart(both())
 
 
 def test_a_run_keeps_the_momentum_of_both_and_tells_what_changes_it():
@@ -218,7 +218,7 @@ def test_states_and_accelerations_of_several_trees_are_those_of_mujoco():
     mujoco = pytest.importorskip("mujoco")
     robot, text = two_arms()
     model = mujoco.MjModel.from_xml_string(text)
-    data, layout = mujoco.MjData(model), rm.mujoco_layout(robot, model)
+    data, layout = mujoco.MjData(model), rm.layouts.mujoco(robot, model)
     q, v = rm.random_state(robot, 7)
     tau = np.cos(np.arange(robot.nv))
     data.qpos[:], data.qvel[:] = layout.q_to(q), layout.v_to(q, v)

@@ -141,6 +141,6 @@ def test_an_inertia_has_three_forms(convention):
 def test_malformed_numbers_are_all_in_one_report(spoil, reason):
     bad = rm.DHLink("a", **{"mass": 1, "inertia": (1, 1, 1), **spoil})
     worse = rm.DHLink("b", mass=-1, inertia=(1, 1, 1))
-    with pytest.raises(rm.ModelError, match=reason) as caught:
+    with pytest.raises(rm.errors.ModelError, match=reason) as caught:
         rm.from_dh([bad, worse], "classic", base_mass=1, base_inertia=(1, 1, 1))
     assert "body 'b': mass is negative" in str(caught.value)

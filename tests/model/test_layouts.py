@@ -43,7 +43,7 @@ def test_a_urdf_in_pinocchio_and_here(tmp_path, rng):
     robot = rm.load(file)
     model = pin.buildModelFromUrdf(str(file), pin.JointModelFreeFlyer())
     assert list(model.names)[2:] != robot.joints.names[1:]  # or this would test nothing
-    layout = rm.pinocchio_layout(robot, model)
+    layout = rm.layouts.pinocchio(robot, model)
     q, v = rm.random_state(robot, rng)
     qp, vp = layout.q_to(q), layout.v_to(q, v)
     data = model.createData()
@@ -63,7 +63,7 @@ def test_pinocchio_round_trips_in_batches(seed, rng):
     robot = rm.random_robot(seed, bodies=10, kinds=PINOCCHIO_KINDS)
     model, _, _ = pinocchio_model(robot)
     everything_comes_back(
-        rm.pinocchio_layout(robot, model), *rm.random_state(robot, rng, (4,)), rng
+        rm.layouts.pinocchio(robot, model), *rm.random_state(robot, rng, (4,)), rng
     )
 
 
@@ -74,7 +74,7 @@ def test_mujoco_sees_the_same_robot_move(seed, rng):
     robot = rm.random_robot(seed, bodies=9, kinds=(*MUJOCO_KINDS, "fixed"), base=base)
     model = mujoco_model(robot)
     data = mujoco.MjData(model)
-    layout = rm.mujoco_layout(robot, model)
+    layout = rm.layouts.mujoco(robot, model)
     q, v = rm.random_state(robot, rng)
     data.qpos[:], data.qvel[:] = layout.q_to(q), layout.v_to(q, v)
     mujoco.mj_forward(model, data)
@@ -94,7 +94,7 @@ def test_mujoco_integrates_the_base_the_same_way(rng):
     mujoco = pytest.importorskip("mujoco")
     robot = rm.random_robot(0, bodies=1)
     model = mujoco_model(robot)
-    layout = rm.mujoco_layout(robot, model)
+    layout = rm.layouts.mujoco(robot, model)
     q, v = rm.random_state(robot, rng)
     qpos = layout.q_to(q)
     mujoco.mj_integratePos(model, qpos, layout.v_to(q, v), 0.1)
@@ -113,9 +113,9 @@ def test_spart_round_trip_with_offset_inertial_frame(rng):
         .build()
     )
     q, v = rm.random_state(robot, rng, (3,))
-    everything_comes_back(rm.spart_layout(robot), q, v, rng)
+    everything_comes_back(rm.layouts.spart(robot), q, v, rng)
     turned = pose.from_xyz_rpy((0.1, 0.2, -0.3), (0.4, 0.5, 0.6))
-    layout = rm.spart_layout(robot, turned)
+    layout = rm.layouts.spart(robot, turned)
     everything_comes_back(layout, q, v, rng)
     there = layout.q_to(q[0])
     com = dq.mul(q[0, :8], turned)
@@ -138,7 +138,7 @@ def test_spart_counts_the_placement_of_the_base(rng):
         .build()
     )
     q, v = rm.random_state(robot, rng, 3)
-    layout = rm.spart_layout(robot)
+    layout = rm.layouts.spart(robot)
     everything_comes_back(layout, q, v, rng)
     x, c = rm.poses(robot, q)[:, 0], robot.bodies[0].com
     there = layout.q_to(q)
@@ -168,7 +168,7 @@ def test_spart_refuses_what_it_does_not_know():
         rm.random_robot(0, bodies=3, kinds=("free",), base="fixed"),
     ):
         with pytest.raises(RemoraError, match="SPART supports"):
-            rm.spart_layout(robot)
+            rm.layouts.spart(robot)
 
 
 def test_only_the_base_may_have_another_name_in_pinocchio():
@@ -178,13 +178,13 @@ def test_only_the_base_may_have_another_name_in_pinocchio():
         model, _, _ = pinocchio_model(robot)
         renamed = robot.replace_joint(wanted, name="other")
         if base == "free":
-            assert rm.pinocchio_layout(renamed, model).nq == model.nq
+            assert rm.layouts.pinocchio(renamed, model).nq == model.nq
         else:
             with pytest.raises(RemoraError, match="no joint 'other'"):
-                rm.pinocchio_layout(renamed, model)
+                rm.layouts.pinocchio(renamed, model)
     empty, _, _ = pinocchio_model(rm.random_robot(0, bodies=1, base="fixed"))
     with pytest.raises(RemoraError, match="no joint"):
-        rm.pinocchio_layout(rm.random_robot(0, bodies=1), empty)
+        rm.layouts.pinocchio(rm.random_robot(0, bodies=1), empty)
 
 
 def test_different_robots_are_refused():
@@ -192,14 +192,14 @@ def test_different_robots_are_refused():
     a = rm.random_robot(0, bodies=5, kinds=("revolute",))
     b = rm.random_robot(0, bodies=6, kinds=("revolute",))
     with pytest.raises(RemoraError, match="not the same robot"):
-        rm.pinocchio_layout(a, pinocchio_model(b)[0])
+        rm.layouts.pinocchio(a, pinocchio_model(b)[0])
     with pytest.raises(RemoraError, match="no joint 'joint_5'"):
-        rm.pinocchio_layout(b, pinocchio_model(a)[0])
+        rm.layouts.pinocchio(b, pinocchio_model(a)[0])
     helical = rm.random_robot(0, bodies=3, kinds=("helical",))
     with pytest.raises(RemoraError, match="MuJoCo has no helical joint"):
-        rm.mujoco_layout(helical, mujoco_model(rm.random_robot(0, bodies=3, kinds=("revolute",))))
+        rm.layouts.mujoco(helical, mujoco_model(rm.random_robot(0, bodies=3, kinds=("revolute",))))
     with pytest.raises(RemoraError, match="SPART supports"):
-        rm.spart_layout(rm.random_robot(0, bodies=3, kinds=("spherical",)))
+        rm.layouts.spart(rm.random_robot(0, bodies=3, kinds=("spherical",)))
 
 
 TILTED = """<robot name="tilted">
@@ -228,15 +228,15 @@ def test_the_base_frame_of_spart_is_that_of_the_file(merge, saved, tmp_path):
         robot = rm.load(tmp_path / "robot.yaml", merge_fixed=False)
     origin = pose.from_xyz_rpy((0.1, 0.05, -0.2), (0.4, -0.7, 0.3))
     q, v = rm.random_state(robot, np.random.default_rng(1))
-    layout, told = rm.spart_layout(robot), rm.spart_layout(robot, origin)
+    layout, told = rm.layouts.spart(robot), rm.layouts.spart(robot, origin)
     assert np.allclose(layout.q_to(q), told.q_to(q), rtol=0, atol=1e-13)
     assert np.allclose(layout.v_to(q, v), told.v_to(q, v), rtol=0, atol=1e-13)
     r0 = pose.transform_point(rm.frame_pose(robot, q, "bus"), np.array([0.1, 0.05, -0.2]))
     assert np.allclose(layout.q_to(q)[:3], r0, rtol=0, atol=1e-13)
     if merge:
-        with pytest.raises(rm.InvalidValue, match="merge_fixed=False"):
-            rm.spart.generalized_inertia(robot, q)
+        with pytest.raises(rm.errors.InvalidValue, match="merge_fixed=False"):
+            rm.papers.spart17.generalized_inertia(robot, q)
     else:
         bus = robot.replace_body("tank", mass=0.0, inertia=np.zeros((3, 3)))
-        H0 = rm.spart.generalized_inertia(bus, q).base[:3, :3]
+        H0 = rm.papers.spart17.generalized_inertia(bus, q).base[:3, :3]
         assert np.allclose(H0, [[4, 0.2, -0.1], [0.2, 9, 0.3], [-0.1, 0.3, 11]], rtol=1e-12)

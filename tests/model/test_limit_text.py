@@ -33,7 +33,7 @@ def test_no_zero_has_a_sign():
 
 
 def test_tables_of_commands_and_reports_agree():
-    for name in rm.bundled_robots():
+    for name in rm.bundled("robots"):
         robot = rm.load(name)
         for i, joint in enumerate(robot.joints):
             assert _limits(robot, joint) == _bounds(robot, i)[0]

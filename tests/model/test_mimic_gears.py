@@ -18,31 +18,33 @@ def hand():
 
 def test_every_mimic_joint_becomes_a_gear_of_its_leader():
     robot = hand()
-    geared = rm.mimic_to_gears(robot)
+    geared = rm.loops.mimic_to_gears(robot)
     assert (geared.nq, geared.nv) == (robot.nq + 2, robot.nv + 2)
     assert all(joint.mimic is None for joint in geared.joints)
     assert geared.constraints.names == ["right", "thumb"]
     right, thumb = geared.constraints
     assert (right.parent, right.child, right.ratio, right.offset) == (1, 2, -2.0, 0.1)
     assert (thumb.parent, thumb.child, thumb.ratio) == (1, 3, -1.0)  # the chain is resolved
-    assert rm.robot_to_yaml(geared) == rm.robot_to_yaml(rm.mimic_to_gears(hand()))
+    assert rm.robot_to_yaml(geared) == rm.robot_to_yaml(rm.loops.mimic_to_gears(hand()))
     plain = rm.load("vt18_satellite")
-    assert rm.mimic_to_gears(plain) is plain
-    taken = rm.add_constraint(robot, "right", "rod", "left", "right", length=1.0, active=False)
-    assert rm.mimic_to_gears(taken).constraints.names == ["right", "right_gear", "thumb"]
+    assert rm.loops.mimic_to_gears(plain) is plain
+    taken = rm.loops.add_constraint(
+        robot, "right", "rod", "left", "right", length=1.0, active=False
+    )
+    assert rm.loops.mimic_to_gears(taken).constraints.names == ["right", "right_gear", "thumb"]
 
 
 @pytest.mark.parametrize("formulation", ["articulated", "newton_euler", "composite"])
 def test_the_motion_is_that_of_the_mimic_joints(formulation):
     """v̇ of the palm and of the leader, and that of the followers times their ratios."""
     robot = hand()
-    geared = rm.mimic_to_gears(robot)
+    geared = rm.loops.mimic_to_gears(robot)
     q, v = rm.random_state(robot, 5)
     tau = np.cos(np.arange(robot.nv))
     left = q[8]
     full_q = np.concatenate([q, [-2.0 * left + 0.1, -left + 0.05]])
     full_v, full_tau = np.concatenate([v, [-2.0 * v[6], -v[6]]]), np.concatenate([tau, [0.0, 0.0]])
-    assert np.max(np.abs(rm.constraint_residual(geared, full_q))) < 1e-14
+    assert np.max(np.abs(rm.loops.constraint_residual(geared, full_q))) < 1e-14
     vdot = rm.forward_dynamics(robot, q, v, tau)
     found = rm.forward_dynamics(geared, full_q, full_v, full_tau, formulation=formulation)
     expected = np.concatenate([vdot, [-2.0 * vdot[6], -vdot[6]]])

@@ -92,18 +92,22 @@ def test_symbols():
 @pytest.mark.parametrize(
     ("arguments", "error", "match"),
     [
-        (({"elbow": 1.0},), rm.UnknownName, "no joint named 'elbow'.*known: base, shoulder"),
-        (({"shoulde": 1.0},), rm.UnknownName, "did you mean 'shoulder'"),
-        (({"right_slide": 1.0},), rm.InvalidValue, "mimics 'left_slide': give that one"),
-        (({"mount": 1.0},), rm.InvalidValue, "is fixed"),
-        (({"wrist": (1.0, 0.0, 0.0)},), rm.ShapeError, r"spherical\) must be \(..., 4\)"),
-        (({"wrist": (2.0, 0.0, 0.0, 0.0)},), rm.InvalidValue, "not of unit length"),
-        (({"shoulder": "30 deg"},), rm.InvalidValue, "not numeric"),
-        (({"shoulder": np.nan},), rm.InvalidValue, "not finite"),
-        (({}, np.zeros(8)), rm.InvalidValue, "not of unit length"),
-        (({}, np.eye(8)[0], (0, 0, 1)), rm.InvalidValue, "one says it all"),
-        (({"base": np.eye(8)[0]}, np.eye(8)[0]), rm.InvalidValue, "once"),
-        (({"shoulder": np.zeros(2), "left_slide": np.zeros(3)},), rm.ShapeError, "batch shapes"),
+        (({"elbow": 1.0},), rm.errors.UnknownName, "no joint named 'elbow'.*known: base, shoulder"),
+        (({"shoulde": 1.0},), rm.errors.UnknownName, "did you mean 'shoulder'"),
+        (({"right_slide": 1.0},), rm.errors.InvalidValue, "mimics 'left_slide': give that one"),
+        (({"mount": 1.0},), rm.errors.InvalidValue, "is fixed"),
+        (({"wrist": (1.0, 0.0, 0.0)},), rm.errors.ShapeError, r"spherical\) must be \(..., 4\)"),
+        (({"wrist": (2.0, 0.0, 0.0, 0.0)},), rm.errors.InvalidValue, "not of unit length"),
+        (({"shoulder": "30 deg"},), rm.errors.InvalidValue, "not numeric"),
+        (({"shoulder": np.nan},), rm.errors.InvalidValue, "not finite"),
+        (({}, np.zeros(8)), rm.errors.InvalidValue, "not of unit length"),
+        (({}, np.eye(8)[0], (0, 0, 1)), rm.errors.InvalidValue, "one says it all"),
+        (({"base": np.eye(8)[0]}, np.eye(8)[0]), rm.errors.InvalidValue, "once"),
+        (
+            ({"shoulder": np.zeros(2), "left_slide": np.zeros(3)},),
+            rm.errors.ShapeError,
+            "batch shapes",
+        ),
     ],
 )
 def test_refusals(arguments, error, match):
@@ -113,11 +117,13 @@ def test_refusals(arguments, error, match):
 
 def test_more_refusals():
     fixed = rm.load("servicer", base="fixed")
-    with pytest.raises(rm.InvalidValue, match="is fixed: use base="):
+    with pytest.raises(rm.errors.InvalidValue, match="is fixed: use base="):
         rm.configuration(fixed, xyz=(0, 0, 1))
-    with pytest.raises(rm.InvalidValue, match="'base' is fixed: it cannot move"):
+    with pytest.raises(rm.errors.InvalidValue, match="'base' is fixed: it cannot move"):
         rm.configuration(fixed, base=(0, 0, 1))
-    with pytest.raises(rm.ShapeError, match=r"\(..., 14\) as q or \(..., 11\) as v, not \(3,\)"):
+    with pytest.raises(
+        rm.errors.ShapeError, match=r"\(..., 14\) as q or \(..., 11\) as v, not \(3,\)"
+    ):
         rm.by_joint(arm(), (1.0, 2.0, 3.0))
     with pytest.raises(rm.RemoraError, match="robot"):
         rm.configuration({"elbow": 1.0})

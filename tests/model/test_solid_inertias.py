@@ -72,11 +72,11 @@ def test_a_robot_of_solids_is_consistent():
 
 
 def test_refusals():
-    with pytest.raises(rm.InvalidValue, match="mass must not be negative"):
+    with pytest.raises(rm.errors.InvalidValue, match="mass must not be negative"):
         rm.box_inertia(-1.0, (1, 1, 1))
-    with pytest.raises(rm.ShapeError, match="size must have shape"):
+    with pytest.raises(rm.errors.ShapeError, match="size must have shape"):
         rm.box_inertia(1.0, (1, 1))
-    with pytest.raises(rm.InvalidValue, match="radius"):
+    with pytest.raises(rm.errors.InvalidValue, match="radius"):
         rm.sphere_inertia(1.0, np.inf)
-    with pytest.raises(rm.UnknownName, match="no axis named 'w'; known: x, y, z"):
+    with pytest.raises(rm.errors.UnknownName, match="no axis named 'w'; known: x, y, z"):
         rm.cylinder_inertia(1.0, 1.0, 1.0, "w")

@@ -69,7 +69,7 @@ def test_bad_configurations_are_refused(spoil, reason):
     with pytest.raises(RemoraError, match="v must have shape"):
         rm.twists(ROBOT, q, v[:-1])
     with pytest.raises(RemoraError, match="vdot holds values that are not finite"):
-        rm.accelerations(ROBOT, q, v, v * np.nan)
+        rm.dynamics.accelerations(ROBOT, q, v, v * np.nan)
 
 
 def one_joint(kind="revolute", **options):

@@ -72,10 +72,10 @@ def test_bodies_that_are_not_there_are_refused(function):
         ("4", "no body named '4'; known: 1, 2, 3"),
         (3, "no body 3; known: 0 to 2"),
     ):
-        with pytest.raises(rm.UnknownName, match=reason):
+        with pytest.raises(rm.errors.UnknownName, match=reason):
             function(robot, body)
     for body in (-2, 1.5, None):
-        with pytest.raises(rm.UnknownName):
+        with pytest.raises(rm.errors.UnknownName):
             function(robot, body)
-    with pytest.raises(rm.UnknownName):
+    with pytest.raises(rm.errors.UnknownName):
         rm.topology.subtree(robot, -1)

@@ -11,9 +11,10 @@ import pytest
 import needs
 from remora.algebra import pose
 from remora.errors import InvalidValue, ModelError, ModelWarning, RemoraError, UnknownName
-from remora.model.formats import load as load_module
+from remora.model.formats import bundled as bundled_module
 from remora.model.formats.bounded_xml import Element, parse
-from remora.model.formats.load import READERS, bundled_robots, load
+from remora.model.formats.bundled import bundled
+from remora.model.formats.load import READERS, load
 from remora.model.robot import Robot
 
 ORACLE = Path(__file__).parents[3] / "shared" / "oracle"
@@ -345,10 +346,11 @@ def test_base_given_for_two_bases_is_ambiguous(tmp_path: Path) -> None:
 
 
 def test_bundled_robots_load_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "probe.urdf").write_text(robot_text(link("a")))
-    (tmp_path / "README.md").touch()
-    monkeypatch.setattr(load_module, "_BUNDLED", tmp_path)
-    assert list(bundled_robots()) == ["probe"]
+    (tmp_path / "robots").mkdir()
+    (tmp_path / "robots" / "probe.urdf").write_text(robot_text(link("a")))
+    (tmp_path / "robots" / "README.md").touch()
+    monkeypatch.setattr(bundled_module, "_ROOT", tmp_path)
+    assert list(bundled("robots")) == ["probe"]
     assert load("probe").bodies.names == ["a"]
     for name in ("prob", ""):
         with pytest.raises(UnknownName, match="known: probe"):

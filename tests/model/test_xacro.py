@@ -59,27 +59,27 @@ def test_files_outside_the_root_are_not_opened(inside: str, tmp_path: Path) -> N
     folder.mkdir()
     file = folder / "robot.urdf.xacro"
     file.write_text(f"{HEAD}{inside.format(secret)}</robot>")
-    with pytest.raises(rm.ModelError, match=r"xacro cannot expand: .*is not a file below"):
+    with pytest.raises(rm.errors.ModelError, match=r"xacro cannot expand: .*is not a file below"):
         rm.load(file)
     (folder / "link.xacro").symlink_to(secret)
     file.write_text(f"{HEAD}{inside.format('link.xacro')}</robot>")
-    with pytest.raises(rm.ModelError, match=r"xacro cannot expand"):
+    with pytest.raises(rm.errors.ModelError, match=r"xacro cannot expand"):
         rm.load(file)
 
 
 def test_what_cannot_be_expanded_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "robot.urdf.xacro"
     file.write_text(f'{HEAD}<link name="${{nothing}}"/></robot>')
-    with pytest.raises(rm.ModelError, match=r"nothing.*is not defined"):
+    with pytest.raises(rm.errors.ModelError, match=r"nothing.*is not defined"):
         rm.load(file)
-    with pytest.raises(rm.ModelError, match="No such file"):
+    with pytest.raises(rm.errors.ModelError, match="No such file"):
         rm.load(tmp_path / "none.urdf.xacro")
 
 
 def test_faults_of_what_it_becomes_are_those_of_a_urdf(tmp_path: Path) -> None:
     file = tmp_path / "robot.urdf.xacro"
     file.write_text(ARM.replace("2 * 3", "-1"))
-    with pytest.raises(rm.ModelError, match="mass is negative"):
+    with pytest.raises(rm.errors.ModelError, match="mass is negative"):
         rm.load(file)
 
 
@@ -89,5 +89,5 @@ def test_without_the_package_there_is_a_hint(
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     (tmp_path / "arm.urdf.xacro").write_text(ARM)
     hint = r"pip install .\.\[xacro\].*xacro arm.urdf.xacro > robot.urdf"
-    with pytest.raises(rm.ModelError, match=hint):
+    with pytest.raises(rm.errors.ModelError, match=hint):
         rm.load(tmp_path / "arm.urdf.xacro")

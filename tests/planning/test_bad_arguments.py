@@ -36,20 +36,20 @@ SOMETIMES = {"zero": 0, "true": True, "false": False, "none": None, "empty": [],
              "half": 0.5, "twice": ["j0", "j0"], "three": np.ones(3), "one": 1}  # fmt: skip
 
 TASKS = {
-    "frame": rm.FrameTask("tool", GOAL),
-    "relative pose": rm.RelativePoseTask("tool", GOAL, reference="bus"),
-    "position": rm.PositionTask("tool", NEAR),
-    "direction": rm.DirectionTask("tool", (1, 0, 0), (0, 1, 0)),
-    "posture": rm.PostureTask(Q),
-    "centre of mass": rm.CenterOfMassTask((0.3, 0.0, 0.0)),
-    "attitude": rm.BaseAttitudeTask((1.0, 0.0, 0.0, 0.0)),
-    "zero reaction": rm.ZeroReactionTask(),
+    "frame": rm.tasks.FrameTask("tool", GOAL),
+    "relative pose": rm.tasks.RelativePoseTask("tool", GOAL, reference="bus"),
+    "position": rm.tasks.PositionTask("tool", NEAR),
+    "direction": rm.tasks.DirectionTask("tool", (1, 0, 0), (0, 1, 0)),
+    "posture": rm.tasks.PostureTask(Q),
+    "centre of mass": rm.tasks.CenterOfMassTask((0.3, 0.0, 0.0)),
+    "attitude": rm.tasks.BaseAttitudeTask((1.0, 0.0, 0.0, 0.0)),
+    "zero reaction": rm.tasks.ZeroReactionTask(),
 }
 
 
 @pytest.mark.parametrize("place", [(2e9, 0.0, 0.0), (0.0, -2e9, 0.0)])
 def test_goals_beyond_all_distances_are_refused(place):
-    with pytest.raises(rm.InvalidValue, match="m away"):
+    with pytest.raises(rm.errors.InvalidValue, match="m away"):
         rm.inverse_kinematics(HELD, {"tool": place}, BENT, "fixed")
 
 
@@ -77,16 +77,16 @@ def refused(call):
 
 def off(robot, task, q):
     """Return distance and angle by which a task is missed, computed apart from its equations."""
-    if isinstance(task, rm.CenterOfMassTask):
+    if isinstance(task, rm.tasks.CenterOfMassTask):
         return np.linalg.norm(rm.center_of_mass(robot, q) - task.goal), 0.0
-    if isinstance(task, rm.BaseAttitudeTask):
+    if isinstance(task, rm.tasks.BaseAttitudeTask):
         own = rm.frame_pose(robot, q, 0)[:4]
         gap = quaternion.mul(quaternion.conjugate(own), np.asarray(task.goal, dtype=float))
         return 0.0, np.linalg.norm(2.0 * quaternion.log(gap))
     x = rm.frame_pose(robot, q, task.frame)
-    if isinstance(task, rm.RelativePoseTask):
+    if isinstance(task, rm.tasks.RelativePoseTask):
         x = dq.mul(dq.conjugate(rm.frame_pose(robot, q, task.reference)), x)
-    if isinstance(task, rm.PositionTask):
+    if isinstance(task, rm.tasks.PositionTask):
         return np.linalg.norm(pose.translation(x) - task.goal), 0.0
     gap = quaternion.mul(quaternion.conjugate(x[:4]), np.asarray(task.goal)[:4])
     way = pose.translation(np.asarray(task.goal)) - pose.translation(x)
@@ -140,7 +140,7 @@ def test_robots_frames_and_goals_that_are_none(base):
         assert refused(lambda bad=bad: solved(bad, {"tool": GOAL}, q0, base)), told
         said = refused(lambda bad=bad: solved(robot, {"tool": bad}, q0, base))
         assert (said is None) == (told == "three"), told
-        said = refused(lambda bad=bad: solved(robot, [rm.PositionTask(bad, NEAR)], q0, base))
+        said = refused(lambda bad=bad: solved(robot, [rm.tasks.PositionTask(bad, NEAR)], q0, base))
         assert (said is None) == (told in ("zero", "one")), told
     for bad in (
         2.0 * GOAL,
@@ -181,7 +181,7 @@ def test_every_kind_of_task_is_here():
 
 
 def stepped(task):
-    return rm.solve_tasks(ROBOT, Q, REST, task, base="floating", compiled=False)
+    return rm.tasks.solve_tasks(ROBOT, Q, REST, task, base="floating", compiled=False)
 
 
 @pytest.mark.parametrize(("kind", "name"), FIELDS)
@@ -198,7 +198,7 @@ def test_fields_of_tasks(kind, name):
         assert (again is None) == (said is None), (told, again)
 
 
-#: What each argument of `rm.solve_tasks` takes.
+#: What each argument of `rm.tasks.solve_tasks` takes.
 STEPS = {
     "robot": set(), "q": set(), "v": set(), "tasks": {"empty", "mapping"}, "limits": {"none"},
     "dt": {"half", "one"}, "base": set(), "level": set(), "momentum": {"none"},
@@ -214,9 +214,9 @@ def test_arguments_of_solve_tasks(name):
     for told, bad in (NEVER | SOMETIMES).items():
         if name == "compiled" and bad is True:
             continue
-        changed = {"limits": rm.TaskLimits(**{name: bad})} if name in LIMITS else {name: bad}
+        changed = {"limits": rm.tasks.TaskLimits(**{name: bad})} if name in LIMITS else {name: bad}
         call = {**given, "compiled": False, **changed}
-        said = refused(lambda call=call: rm.solve_tasks(**call))
+        said = refused(lambda call=call: rm.tasks.solve_tasks(**call))
         assert (said is None) == (told in (STEPS | LIMITS)[name]), (told, said)
 
 
@@ -254,12 +254,12 @@ def goals(robot, q):
     p = pose.translation(x)
     straight = rm.frame_pose(robot, np.concatenate([q[:-3], np.zeros(3)]), "tool")
     for sign in (1.0, -1.0):
-        yield [rm.FrameTask("tool", sign * x)]
-        yield [rm.FrameTask("tool", sign * straight)]
+        yield [rm.tasks.FrameTask("tool", sign * x)]
+        yield [rm.tasks.FrameTask("tool", sign * straight)]
     for axis in np.eye(3):
         half = quaternion.mul(x[:4], np.concatenate([[0.0], axis]))
-        yield [rm.FrameTask("tool", pose.from_parts(half, p))]
-        yield [rm.BaseAttitudeTask(np.concatenate([[0.0], axis]))]
+        yield [rm.tasks.FrameTask("tool", pose.from_parts(half, p))]
+        yield [rm.tasks.BaseAttitudeTask(np.concatenate([[0.0], axis]))]
     for point in (
         p + np.array([1.0, 0.0, 0.0]),
         -p,
@@ -268,13 +268,16 @@ def goals(robot, q):
         [1e6, 0.0, 0.0],
         [0, 0, 1e9],
     ):
-        yield [rm.PositionTask("tool", point)]
-    yield [rm.PositionTask("tool", (1, 0, 0)), rm.PositionTask("tool", (0, 1, 0), name="other")]
-    yield [rm.RelativePoseTask("tool", x, reference="tool")]
-    yield [rm.CenterOfMassTask((0.1, 0.0, 0.0))]
+        yield [rm.tasks.PositionTask("tool", point)]
     yield [
-        rm.FrameTask("tool", x, position_weight=0.0),
-        rm.PositionTask("bus", (9, 0, 0), weight=0),
+        rm.tasks.PositionTask("tool", (1, 0, 0)),
+        rm.tasks.PositionTask("tool", (0, 1, 0), name="other"),
+    ]
+    yield [rm.tasks.RelativePoseTask("tool", x, reference="tool")]
+    yield [rm.tasks.CenterOfMassTask((0.1, 0.0, 0.0))]
+    yield [
+        rm.tasks.FrameTask("tool", x, position_weight=0.0),
+        rm.tasks.PositionTask("bus", (9, 0, 0), weight=0),
     ]
 
 
@@ -330,16 +333,18 @@ def test_robots_without_joints_with_wheels_and_with_closed_loops():
     for base, moves in (("fixed", False), ("floating", False), ("flying", True)):
         found = solved(bus, {"bus": (0.1, 0.0, 0.0)}, None, base)
         assert (found.success, found.reason) == (moves, "" if moves else "no joint may move")
-        step = rm.solve_tasks(bus, rm.neutral(bus), np.zeros(6), rm.PositionTask("bus", (1, 0, 0)),
-                              base=base, compiled=False)  # fmt: skip
+        task = rm.tasks.PositionTask("bus", (1, 0, 0))
+        step = rm.tasks.solve_tasks(
+            bus, rm.neutral(bus), np.zeros(6), task, base=base, compiled=False
+        )
         assert step.deviations["position of 'bus'"] == pytest.approx(
             0.0 if moves else 1.0, abs=1e-6
         )
     assert refused(lambda: rm.plan_reach(bus, rm.neutral(bus), "bus", (0.1, 0, 0)))
     spinning = wheeled(3)
     q = rm.neutral(spinning)
-    turned = solved(spinning, rm.BaseAttitudeTask((0.0, 0.0, 0.0, 1.0)), q, "floating")
-    tells_the_truth(spinning, [rm.BaseAttitudeTask((0.0, 0.0, 0.0, 1.0))], turned)
+    turned = solved(spinning, rm.tasks.BaseAttitudeTask((0.0, 0.0, 0.0, 1.0)), q, "floating")
+    tells_the_truth(spinning, [rm.tasks.BaseAttitudeTask((0.0, 0.0, 0.0, 1.0))], turned)
     assert turned.success
     for base in ("fixed", "floating"):
         found = solved(spinning, {"bus": (0.1, 0.0, 0.0)}, q, base)
@@ -348,7 +353,9 @@ def test_robots_without_joints_with_wheels_and_with_closed_loops():
     for call in (
         lambda: solved(closed, {closed.bodies[-1].name: NEAR}, state),
         lambda: rm.plan_reach(closed, state, 1, NEAR),
-        lambda: rm.solve_tasks(closed, state, np.zeros(closed.nv), rm.PositionTask(1, NEAR)),
+        lambda: rm.tasks.solve_tasks(
+            closed, state, np.zeros(closed.nv), rm.tasks.PositionTask(1, NEAR)
+        ),
     ):
         assert "constraints" in refused(call)
     massless = ROBOT.replace(dynamics=False)
@@ -363,12 +370,14 @@ def test_robots_without_joints_with_wheels_and_with_closed_loops():
 @pytest.mark.parametrize("base", ["fixed", "floating", "flying"])
 def test_steps_with_strict_priorities_that_contradict_each_other(base, level):
     """The first is served as if it were alone, the second takes what is left and says so."""
-    first = rm.PositionTask("tool", NEAR, priority=0)
-    second = rm.PositionTask("tool", NEAR + np.array([0.3, 0.0, 0.0]), priority=1, name="second")
+    first = rm.tasks.PositionTask("tool", NEAR, priority=0)
+    second = rm.tasks.PositionTask(
+        "tool", NEAR + np.array([0.3, 0.0, 0.0]), priority=1, name="second"
+    )
     options = {"base": base, "level": level, "compiled": False}
     for q in starts(ROBOT):
-        alone = rm.solve_tasks(ROBOT, q, REST, [first], **options)
-        both = rm.solve_tasks(ROBOT, q, REST, [second, first], **options)
+        alone = rm.tasks.solve_tasks(ROBOT, q, REST, [first], **options)
+        both = rm.tasks.solve_tasks(ROBOT, q, REST, [second, first], **options)
         assert np.all(np.isfinite(both.velocity))
         own = both.deviations[first.called]
         assert own == pytest.approx(alone.deviations[first.called], rel=1e-4, abs=1e-5)
@@ -383,7 +392,9 @@ def test_steps_stay_finite_and_within_limits(base):
         for tasks in goals(robot, q):
             for v in (REST, np.concatenate([REST[:6], [0.5, -0.5, 0.5]])):
                 with np.errstate(over="raise", invalid="raise", divide="raise"):
-                    step = rm.solve_tasks(robot, q, v, tasks, dt=0.1, base=base, compiled=False)
+                    step = rm.tasks.solve_tasks(
+                        robot, q, v, tasks, dt=0.1, base=base, compiled=False
+                    )
                 assert np.all(np.isfinite(step.velocity))
                 assert np.all(np.abs(step.velocity[6:]) <= bounds * (1 + 1e-9))
                 ends = q[-3:] + 0.1 * step.velocity[6:]
@@ -397,17 +408,17 @@ def test_steps_stay_finite_and_within_limits(base):
 def test_steps_with_momentum_wheels_and_a_start_beyond_the_range():
     robot = wheeled(3)
     q, h = rm.neutral(robot), np.array([3.0, 0.0, 0.0, 0.0, 0.0, 2.0])
-    task = rm.BaseAttitudeTask((1.0, 0.0, 0.0, 0.0), gain=0.5)
-    step = rm.solve_tasks(robot, q, np.zeros(robot.nv), task, base="floating", momentum=h,
+    task = rm.tasks.BaseAttitudeTask((1.0, 0.0, 0.0, 0.0), gain=0.5)
+    step = rm.tasks.solve_tasks(robot, q, np.zeros(robot.nv), task, base="floating", momentum=h,
                           compiled=False)  # fmt: skip
     assert np.max(np.abs(rm.momentum(robot, q, step.velocity) - h)) < 1e-9
     assert step.deviations[task.called] < 1e-6  # the wheels hold the momentum
     assert np.linalg.norm(step.velocity[6:]) > 1.0
     out = Q.copy()
     out[-1] = 2.3
-    back = rm.solve_tasks(ROBOT, out, REST, rm.PostureTask(out), dt=0.1, compiled=False)
+    back = rm.tasks.solve_tasks(ROBOT, out, REST, rm.tasks.PostureTask(out), dt=0.1, compiled=False)
     assert back.velocity[-1] == pytest.approx(-3.0)  # to the end of the range within the step
     assert "position of j2" in back.active
-    slow, stay = with_speeds(ROBOT), rm.PostureTask(out)
-    said = refused(lambda: rm.solve_tasks(slow, out, REST, stay, dt=0.1, compiled=False))
+    slow, stay = with_speeds(ROBOT), rm.tasks.PostureTask(out)
+    said = refused(lambda: rm.tasks.solve_tasks(slow, out, REST, stay, dt=0.1, compiled=False))
     assert "position of j2" in said or "velocity of j2" in said

@@ -100,7 +100,7 @@ def test_a_target_at_180_degrees():
 
 def test_an_opposite_direction():
     robot = planar_arm((1.0, 1.0, 1.0))
-    task = rm.DirectionTask("tip", (1, 0, 0), (-1, 0, 0))
+    task = rm.tasks.DirectionTask("tip", (1, 0, 0), (-1, 0, 0))
     found = rm.inverse_kinematics(robot, task, q0=np.zeros(3), compiled=False)
     assert found.success
     axis = pose.to_rotation_matrix(rm.frame_pose(robot, found.q, "tip"))[:, 0]
@@ -172,8 +172,8 @@ def test_ranges_and_speeds_of_a_leader_are_those_that_its_follower_allows(ratio)
     assert ranges.upper[-1] == pytest.approx(allowed[-1], abs=1e-4)
     start, goal = rm.neutral(robot), rm.neutral(robot)
     start[-1], goal[-1] = 0.5 * (allowed[0] + allowed[-1]), allowed[-1]
-    fast = [rm.PostureTask(goal, gain=1e3)]
-    found = rm.solve_tasks(robot, start, np.zeros(robot.nv), fast, None, 1e-4, compiled=False)
+    fast = [rm.tasks.PostureTask(goal, gain=1e3)]
+    found = rm.tasks.solve_tasks(robot, start, np.zeros(robot.nv), fast, None, 1e-4, compiled=False)
     assert found.velocity[-1] == pytest.approx(min(1.0, 0.3 / abs(ratio)), rel=1e-9)
 
 
@@ -236,8 +236,8 @@ def test_compiled_and_numpy_agree():
         ({"targets": {"hand": np.zeros(3)}}, "no body or frame named 'hand'"),
         ({"targets": "tip"}, "targets are {frame: pose"),
         ({"targets": ["tip"]}, "a target is a task"),
-        ({"targets": [rm.PositionTask("tip", (1, 0, 0))] * 2}, "name them"),
-        ({"targets": rm.ZeroReactionTask()}, "is about velocities"),
+        ({"targets": [rm.tasks.PositionTask("tip", (1, 0, 0))] * 2}, "name them"),
+        ({"targets": rm.tasks.ZeroReactionTask()}, "is about velocities"),
         ({"base": "free"}, "no base named 'free'"),
         ({"base": "floating"}, "base on a free joint"),
         ({"q0": [9.0, 0.0]}, "joint 'joint_0' is 8.5 beyond its range"),

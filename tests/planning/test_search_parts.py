@@ -177,9 +177,9 @@ def test_limits_in_conflict_are_named_by_the_side_that_is_passed():
         A=np.eye(3), lower=np.array([0.0, 0.0, 0.0]), upper=np.array([1.0, 1.0, 1.0]),
         names=[("a low", "a high"), ("b low", "b high"), ("c low", "")],
     )  # fmt: skip
-    with pytest.raises(rm.InvalidValue, match=r"exit 7.*in conflict: a high, b low, c low$"):
+    with pytest.raises(rm.errors.InvalidValue, match=r"exit 7.*in conflict: a high, b low, c low$"):
         quadratic_program._refuse(limits, np.array([2.0, -1.0, 3.0]), 7)
-    with pytest.raises(rm.InvalidValue, match="in conflict: unknown"):
+    with pytest.raises(rm.errors.InvalidValue, match="in conflict: unknown"):
         quadratic_program._refuse(limits, np.array([0.5, 0.5, 1.0]), 7)
 
 
@@ -379,7 +379,7 @@ def test_rows_of_a_posture_are_angles_or_lengths_of_what_leads():
 def test_a_single_coordinate_is_brought_to_its_goal():
     made = rm.Builder("one").body("bus", mass=5.0, inertia=(1.0, 1.0, 1.0)).body("a", mass=1.0)
     made.joint("turn", "revolute", "bus", "a", axis=(0, 0, 1)).joint("base", "fixed", None, "bus")
-    found = rm.inverse_kinematics(made.build(), [rm.PostureTask([0.3])], base="fixed")
+    found = rm.inverse_kinematics(made.build(), [rm.tasks.PostureTask([0.3])], base="fixed")
     assert found.success
     assert found.q == pytest.approx([0.3], abs=1e-6)
 
@@ -423,7 +423,7 @@ def test_bounds_of_speeds_are_named_by_what_binds():
         own = replace(robot.joints[name].limits, velocity=np.array([limits[name]]))
         robot = robot.replace_joint(name, limits=own)
     ranges = joint_ranges(robot, (), "fixed")
-    given = rm.TaskLimits(acceleration={"turn": 2.0, "spin": 3.0})
+    given = rm.tasks.TaskLimits(acceleration={"turn": 2.0, "spin": 3.0})
     q, v, dt = np.array([1.45, 0.3, 0.0]), np.array([0.1, 0.05, 1.0]), 0.1
     found = task_limits.speed_bounds(robot, q, v, given, ranges, dt)
     assert found.lower == pytest.approx([-0.1, -0.1, 0.7])
@@ -432,7 +432,7 @@ def test_bounds_of_speeds_are_named_by_what_binds():
     assert found.names[0][0] == "acceleration of turn"
     assert found.names[1] == ("velocity of slide", "velocity of slide")
     assert found.names[2] == ("acceleration of spin", "acceleration of spin")
-    free = rm.TaskLimits(acceleration={"turn": 50.0})
+    free = rm.tasks.TaskLimits(acceleration={"turn": 50.0})
     near = task_limits.speed_bounds(robot, np.array([1.4999, 0.3, 0.0]), v, free, ranges, dt)
     assert near.names[0][1] == "position of turn"
     assert near.upper[0] < 0.2

@@ -35,7 +35,7 @@ GOAL = pose.from_parts(Q[:4], np.array([0.4, -0.1, 0.3]))
 
 
 def solve(robot, q, v, tasks, limits=None, dt=0.01, **options):
-    return rm.solve_tasks(robot, q, v, tasks, limits, dt, compiled=False, **options)
+    return rm.tasks.solve_tasks(robot, q, v, tasks, limits, dt, compiled=False, **options)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -43,7 +43,7 @@ def test_a_reachable_rate_is_met_and_momentum_is_kept(seed):
     """Every joint type, floating: the frame moves as wanted, and the momentum is as given."""
     robot = rm.random_robot(seed, bodies=8, kinds=KINDS, branching=0.0)
     q, v = rm.random_state(robot, seed)
-    task = rm.FrameTask(7, GOAL, gain=2.0)
+    task = rm.tasks.FrameTask(7, GOAL, gain=2.0)
     found = solve(robot, q, v, task, base="floating", damping=1e-12)
     assert_close(rm.momentum(robot, q, found.velocity), np.zeros(6), rtol=1e-10)
     assert found.deviations[task.called] < 1e-6
@@ -62,7 +62,7 @@ def test_acceleration_level_is_a_solution_of_the_equations_of_motion(seed):
     robot = rm.random_robot(10 + seed, bodies=7, kinds=KINDS, branching=0.2)
     q, v = rm.random_state(robot, seed)
     goal_velocity = np.array([0.1, 0.2, 0.3])
-    task = rm.PositionTask(6, (0.4, 0.2, 0.1), gain=3.0, velocity=goal_velocity)
+    task = rm.tasks.PositionTask(6, (0.4, 0.2, 0.1), gain=3.0, velocity=goal_velocity)
     found = solve(robot, q, v, task, base="floating", level="acceleration", damping=1e-12)
     assert_close(found.torque[:6], np.zeros(6), rtol=1e-9, scale=np.abs(found.torque).max())
     vdot = rm.forward_dynamics(robot, q, v, found.torque)
@@ -70,7 +70,7 @@ def test_acceleration_level_is_a_solution_of_the_equations_of_motion(seed):
     if found.deviations[task.called] < 1e-6:
         x = rm.frame_pose(robot, q, 6)
         R, xi = pose.to_rotation_matrix(x), rm.frame_twist(robot, q, v, 6)
-        rate = rm.frame_acceleration(robot, q, v, found.acceleration, 6)
+        rate = rm.dynamics.frame_acceleration(robot, q, v, found.acceleration, 6)
         felt = R @ (rate[3:] + np.cross(xi[:3], xi[3:]))
         e = np.array([0.4, 0.2, 0.1]) - pose.translation(x)
         assert_close(felt, 9.0 * e + 6.0 * (goal_velocity - R @ xi[3:]), rtol=1e-5)
@@ -80,8 +80,8 @@ def test_weighted_least_squares_within_speed_limits():
     """Against SciPy's bounded least squares."""
     robot = limited(ROBOT, velocity=0.2)
     tasks = [
-        rm.FrameTask(7, GOAL, weight=2.0, orientation_weight=0.5, gain=3.0),
-        rm.PostureTask(rm.neutral(robot), weight=0.1),
+        rm.tasks.FrameTask(7, GOAL, weight=2.0, orientation_weight=0.5, gain=3.0),
+        rm.tasks.PostureTask(rm.neutral(robot), weight=0.1),
     ]
     found = solve(robot, Q, 0.0 * V, tasks, damping=1e-13)
     J = rm.jacobian(robot, Q, 7)[:, 6:]
@@ -104,8 +104,8 @@ def test_weighted_least_squares_within_speed_limits():
 
 def test_strict_priorities():
     """The second task uses the null space of the first, as the projected pseudo-inverse does."""
-    first = rm.PositionTask(7, (0.5, 0.3, -0.2), priority=0, gain=2.0)
-    second = rm.PostureTask(rm.neutral(ROBOT), priority=1)
+    first = rm.tasks.PositionTask(7, (0.5, 0.3, -0.2), priority=0, gain=2.0)
+    second = rm.tasks.PostureTask(rm.neutral(ROBOT), priority=1)
     alone = solve(ROBOT, Q, 0.0 * V, first, damping=1e-12)
     both = solve(ROBOT, Q, 0.0 * V, [second, first], damping=1e-12)
     J = rm.jacobian(ROBOT, Q, 7)[3:, 6:]
@@ -122,8 +122,8 @@ def test_strict_priorities():
 def test_zero_reaction_leaves_the_base_at_rest(attitude_only):
     robot = rm.random_robot(4, bodies=11, kinds=("revolute",), branching=0.0)
     q, _ = rm.random_state(robot, 1)
-    still = rm.ZeroReactionTask(attitude_only=attitude_only)
-    task = rm.PositionTask(10, (0.5, 0.3, -0.2), priority=1)
+    still = rm.tasks.ZeroReactionTask(attitude_only=attitude_only)
+    task = rm.tasks.PositionTask(10, (0.5, 0.3, -0.2), priority=1)
     found = solve(robot, q, np.zeros(robot.nv), [still, task], base="floating")
     rows = slice(0, 3 if attitude_only else 6)
     assert np.max(np.abs(found.velocity[rows])) < 1e-9
@@ -137,10 +137,10 @@ def test_a_loop_converges_and_keeps_all_limits():
     """Speeds, ranges, accelerations and torques hold at every step while a floating arm reaches."""
     robot = limited(ROBOT, velocity=0.3, effort=0.6, lower=-2.0, upper=2.0)
     q, dt, a = rm.neutral(robot), 0.1, 0.5
-    v, limits = np.zeros(robot.nv), rm.TaskLimits(acceleration=a, torque=True)
+    v, limits = np.zeros(robot.nv), rm.tasks.TaskLimits(acceleration=a, torque=True)
     goal_q = q.copy()
     goal_q[8:] = [0.2, -0.3, 0.4, 0.1, -0.2, 0.3, 0.1]
-    task = rm.PositionTask(7, pose.translation(rm.frame_pose(robot, goal_q, 7)))
+    task = rm.tasks.PositionTask(7, pose.translation(rm.frame_pose(robot, goal_q, 7)))
     seen, distances = set(), []
     for _ in range(120):
         found = solve(robot, q, v, task, limits, dt, base="floating")
@@ -166,8 +166,8 @@ def test_a_joint_brakes_before_the_end_of_its_range():
     far = q.copy()
     far[8:] = 5.0
     for _ in range(200):
-        found = solve(robot, q, v, rm.PostureTask(far, gain=5.0),
-                      rm.TaskLimits(acceleration=a), dt)  # fmt: skip
+        found = solve(robot, q, v, rm.tasks.PostureTask(far, gain=5.0),
+                      rm.tasks.TaskLimits(acceleration=a), dt)  # fmt: skip
         assert np.all(np.abs(found.velocity[6:] - v[6:]) <= a * dt + 1e-9)
         v = found.velocity
         q = rm.integrate(robot, q, dt * v)
@@ -182,12 +182,16 @@ def test_the_largest_speed_is_that_from_which_it_can_just_brake():
     q, v, dt, a = rm.neutral(robot), np.zeros(robot.nv), 0.05, 0.5
     q[8:] = 0.6
     v[6:] = 0.6  # so fast that the acceleration does not bound it first
-    found = speed_bounds(robot, q, v, rm.TaskLimits(velocity=False, acceleration=a), ranges, dt)
+    found = speed_bounds(
+        robot, q, v, rm.tasks.TaskLimits(velocity=False, acceleration=a), ranges, dt
+    )
     v[6:] = -1.24
-    back = speed_bounds(robot, q, v, rm.TaskLimits(velocity=False, acceleration=a), ranges, dt)
+    back = speed_bounds(
+        robot, q, v, rm.tasks.TaskLimits(velocity=False, acceleration=a), ranges, dt
+    )
     for speed, way in ((found.upper[6:], 0.4), (-back.lower[6:], 1.6)):
         assert speed * dt + speed**2 / (2 * a) == pytest.approx(np.full(robot.nv - 6, way))
-    still = speed_bounds(robot, q, 0 * v, rm.TaskLimits(acceleration=a), ranges, dt)
+    still = speed_bounds(robot, q, 0 * v, rm.tasks.TaskLimits(acceleration=a), ranges, dt)
     assert np.all(still.upper[6:] == a * dt)
 
 
@@ -201,7 +205,7 @@ def test_a_singular_arm_and_an_unreachable_goal_stay_finite():
     builder.frame("tip", "b", pose.from_xyz_rpy((1.0, 0, 0)))
     robot = builder.build()
     q = np.zeros(robot.nq)
-    task = rm.PositionTask("tip", (9.0, 0.0, 0.0))
+    task = rm.tasks.PositionTask("tip", (9.0, 0.0, 0.0))
     found = solve(robot, q, np.zeros(robot.nv), task)
     assert np.all(np.isfinite(found.velocity))
     assert np.max(np.abs(found.velocity)) < 1.0
@@ -211,9 +215,9 @@ def test_compiled_and_numpy_agree():
     robot = limited(rm.random_robot(2, bodies=4, kinds=("revolute",)), velocity=0.3)
     q, v = rm.random_state(robot, 3)
     options = {"base": "floating", "level": "acceleration"}
-    tasks = [rm.PositionTask(3, (1, 0, 0)), rm.PostureTask(q, priority=1)]
-    limits = rm.TaskLimits(velocity=False, torque=True)
-    a = rm.solve_tasks(robot, q, 0.1 * v, tasks, limits, **options)
+    tasks = [rm.tasks.PositionTask(3, (1, 0, 0)), rm.tasks.PostureTask(q, priority=1)]
+    limits = rm.tasks.TaskLimits(velocity=False, torque=True)
+    a = rm.tasks.solve_tasks(robot, q, 0.1 * v, tasks, limits, **options)
     b = solve(robot, q, 0.1 * v, tasks, limits, **options)
     assert_close(a.velocity, b.velocity, rtol=1e-8)
     assert_close(a.torque, b.torque, rtol=1e-7)
@@ -222,8 +226,11 @@ def test_compiled_and_numpy_agree():
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ({"tasks": rm.FrameTask(7, np.full(8, np.nan))}, "task 'pose of 7': goal holds values"),
-        ({"tasks": [rm.PositionTask(7, (1, 0, 0))] * 2}, "name them"),
+        (
+            {"tasks": rm.tasks.FrameTask(7, np.full(8, np.nan))},
+            "task 'pose of 7': goal holds values",
+        ),
+        ({"tasks": [rm.tasks.PositionTask(7, (1, 0, 0))] * 2}, "name them"),
         ({"tasks": 3}, "tasks such as"),
         ({"dt": 0.0}, "dt must be positive"),
         ({"damping": 0.0}, "damping must be positive"),
@@ -232,14 +239,19 @@ def test_compiled_and_numpy_agree():
         ({"q": np.full(ROBOT.nq, np.nan)}, "q holds values"),
         ({"v": np.zeros(3)}, "v must have shape"),
         ({"momentum": np.zeros(6)}, "momentum= is for"),
-        ({"limits": rm.TaskLimits(acceleration=-1.0)}, "must be positive"),
-        ({"limits": rm.TaskLimits(acceleration={"elbow": 1.0})}, "no joint named 'elbow'"),
+        ({"limits": rm.tasks.TaskLimits(acceleration=-1.0)}, "must be positive"),
+        ({"limits": rm.tasks.TaskLimits(acceleration={"elbow": 1.0})}, "no joint named 'elbow'"),
     ],
 )
 def test_refusals(change, says):
-    given = {"q": Q, "v": np.zeros(ROBOT.nv), "tasks": rm.PositionTask(7, (1, 0, 0)), **change}
+    given = {
+        "q": Q,
+        "v": np.zeros(ROBOT.nv),
+        "tasks": rm.tasks.PositionTask(7, (1, 0, 0)),
+        **change,
+    }
     with pytest.raises(rm.RemoraError) as error:
-        rm.solve_tasks(ROBOT, **given, compiled=False)
+        rm.tasks.solve_tasks(ROBOT, **given, compiled=False)
     assert says in str(error.value)
 
 
@@ -248,9 +260,9 @@ def test_limits_in_conflict_are_named():
     v = np.zeros(robot.nv)
     v[6:] = 5.0  # far above the speed limit, and hardly a torque to brake with
     with pytest.raises(rm.RemoraError, match=r"no motion satisfies all limits.*of joint_"):
-        solve(robot, Q, v, rm.PositionTask(7, (1, 0, 0)), rm.TaskLimits(torque=True))
+        solve(robot, Q, v, rm.tasks.PositionTask(7, (1, 0, 0)), rm.tasks.TaskLimits(torque=True))
     with pytest.raises(rm.RemoraError, match="fixed base is at rest"):
-        solve(robot, Q, V, rm.PositionTask(7, (1, 0, 0)))
+        solve(robot, Q, V, rm.tasks.PositionTask(7, (1, 0, 0)))
     heavy = ROBOT.replace(gravity=(0.0, 0.0, -9.8))
     with pytest.raises(rm.RemoraError, match="under gravity"):
-        solve(heavy, Q, V, rm.PositionTask(7, (1, 0, 0)), base="floating")
+        solve(heavy, Q, V, rm.tasks.PositionTask(7, (1, 0, 0)), base="floating")

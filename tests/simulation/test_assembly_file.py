@@ -76,16 +76,16 @@ connections: [{child: one, parent: hub, at: bus}]
 def test_faults(tmp_path, text, message):
     path = tmp_path / "bad.yaml"
     path.write_text(text, encoding="utf-8")
-    with pytest.raises(rm.ModelError) as error:
+    with pytest.raises(rm.errors.ModelError) as error:
         rm.load_assembly(path)
     assert message in str(error.value)
 
 
 def test_bundled_assemblies():
-    assert {"sa24_branched", "sa24_mobile"} <= set(rm.bundled_assemblies())
+    assert {"sa24_branched", "sa24_mobile"} <= set(rm.bundled("assemblies"))
     assert rm.load_assembly("sa24_branched").nv == 24
     mobile = rm.load_assembly("sa24_mobile")
     assert (mobile.nv, mobile.nb) == (30, 28)
     assert len({id(robot) for robot in mobile.subsystems.values()}) == 3  # one robot a file
-    with pytest.raises(rm.UnknownName, match="no bundled assembly named 'sa25'"):
+    with pytest.raises(rm.errors.UnknownName, match="no bundled assembly named 'sa25'"):
         rm.load_assembly("sa25")

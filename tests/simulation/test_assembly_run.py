@@ -38,7 +38,7 @@ class Payload:
         self.times.append(float(t))
         momentum = screw.momentum(self.inertia, twist)
         wrench = screw.momentum(self.inertia, rate) + screw.cross(twist, momentum)
-        return rm.SensorReading(-wrench, time=t)
+        return rm.papers.sa24.SensorReading(-wrench, time=t)
 
 
 def test_a_live_program_behaves_like_the_body_it_stands_for():
@@ -75,7 +75,7 @@ def test_a_recording_in_the_loop_reproduces_the_recorded_run():
     for qk, vk in zip(run.q, run.v, strict=True):
         vdot = rm.forward_dynamics(robot, qk, vk, 0.0 * vk)
         loads.append(-assembly.joint_loads(qk, vk, vdot)[1].base)
-    box = rm.BlackBox(rm.SensorRecording(run.t, loads))
+    box = rm.BlackBox(rm.papers.sa24.SensorRecording(run.t, loads))
     again = rm.simulate_assembly(assembly.swap("arm", box), q[:8], v[:6], 0.2, rate=400.0)
     assert np.allclose(again.v[-1], run.v[-1, :6], atol=2e-3)
     with pytest.raises(rm.RemoraError, match=r"'arm' has no data at t = 0.202"):
@@ -107,8 +107,12 @@ def test_refusals():
         rm.simulate_assembly(assembly, q, v, 0.55, rate=10.0)
     with pytest.raises(rm.RemoraError, match="one state at a time"):
         rm.simulate_assembly(assembly, q[None], v[None], 0.5, rate=10.0)
-    stale = rm.BlackBox(lambda t, twist: rm.SensorReading(np.zeros(6), time=0.0), max_age=0.05)
-    with pytest.raises(rm.SimulationError, match=r"'arm' has only stale data at t = 0.1 s") as no:
+    stale = rm.BlackBox(
+        lambda t, twist: rm.papers.sa24.SensorReading(np.zeros(6), time=0.0), max_age=0.05
+    )
+    with pytest.raises(
+        rm.errors.SimulationError, match=r"'arm' has only stale data at t = 0.1 s"
+    ) as no:
         rm.simulate_assembly(assembly.swap("arm", stale), q[:8], v[:6], 0.5, rate=10.0)
     assert no.value.recording.signals["arm.wrench"].shape == (2, 6)  # what was exchanged before
 
@@ -116,14 +120,16 @@ def test_refusals():
 def moving_points(t, twist):
     """A black box that carries others: a given motion of its point, and a wrench."""
     pose = rm.algebra.pose.from_xyz_rpy((0, 0.1 * np.sin(t), 0), (t, 0.2, 0.1 * t))
-    at = rm.PointReading([1.0, 0.2 * t, 0.1, 0, 0.1, 0], [0, 0.2, 0, 0.3, 0, 0.1], pose)
+    at = rm.papers.sa24.PointReading([1.0, 0.2 * t, 0.1, 0, 0.1, 0], [0, 0.2, 0, 0.3, 0, 0.1], pose)
     wrench = None if twist is None else 0.3 * twist
-    return rm.SensorReading(wrench, {"point": at}, time=t)
+    return rm.papers.sa24.SensorReading(wrench, {"point": at}, time=t)
 
 
 def boxed(which, gravity):
     """An assembly with a black box as leaf, in the middle or as root."""
-    leaf = rm.BlackBox(lambda t, twist: rm.SensorReading(0.2 * twist + 0.1 * np.sin(9 * t)))
+    leaf = rm.BlackBox(
+        lambda t, twist: rm.papers.sa24.SensorReading(0.2 * twist + 0.1 * np.sin(9 * t))
+    )
     carrier = rm.BlackBox(moving_points, ("point",))
     aside = rm.algebra.pose.from_xyz_rpy((0.1, 0, 0.2), (0.3, 0.1, 0))
     parts, links = {
@@ -134,7 +140,7 @@ def boxed(which, gravity):
         ),
         "root": ({"c": carrier, "b": arm()}, [("b", "c", "point")]),
     }[which]
-    links = [*links, rm.Connection("leaf", "b", "tip", placement=aside)]
+    links = [*links, rm.papers.sa24.Connection("leaf", "b", "tip", placement=aside)]
     return rm.Assembly({**parts, "leaf": leaf}, links, gravity)
 
 
@@ -237,13 +243,13 @@ def test_who_is_to_blame():
 @pytest.mark.parametrize(("late", "words"), [(np.full(6, np.nan), "not finite"), ([0.0] * 5, "6")])
 def test_a_wrench_that_is_wrong_later_ends_the_run_with_its_recording(late, words):
     def source(t, twist):
-        return rm.SensorReading(late if t > 0.05 else np.zeros(6))
+        return rm.papers.sa24.SensorReading(late if t > 0.05 else np.zeros(6))
 
     robot = arm(1)
     assembly = rm.Assembly({"arm": robot, "box": rm.BlackBox(source)}, [("box", "arm", "link1")])
     q, v = assembly.random_state(1)
     with pytest.raises(
-        rm.SimulationError, match=rf"at t = 0\.06 s: black box 'box': .*{words}"
+        rm.errors.SimulationError, match=rf"at t = 0\.06 s: black box 'box': .*{words}"
     ) as e:
         rm.simulate_assembly(assembly, q, v, 0.1, rate=100.0)
     assert len(e.value.recording) == 7

@@ -54,7 +54,7 @@ def test_a_run_has_the_same_bits_whoever_shares_the_batch():
         assert np.array_equal(alone.q, whole.q[k])
     wild = V.copy()
     wild[5] = 1e8  # one that fails spoils no other
-    with pytest.raises(rm.SimulationError):
+    with pytest.raises(rm.errors.SimulationError):
         rm.simulate_batch(SERVICER, Q, wild, 1.0, integrator=rm.Integrator(step=0.01))
     kept = rm.simulate_batch(
         SERVICER,
@@ -403,7 +403,7 @@ IMPOSSIBLE = [
 @pytest.mark.parametrize(("name", "bad", "place", "text"), IMPOSSIBLE, ids=lambda x: str(x)[:20])
 def test_impossible_numbers_of_the_robot_are_refused(name, bad, place, text):
     own = {"parameters": {name: numbers(name, bad, place)}, "step": 0.02}
-    with pytest.raises(rm.InvalidValue, match=text):
+    with pytest.raises(rm.errors.InvalidValue, match=text):
         rm.simulate_batch(SERVICER, Q[:8], V[:8], 0.1, **grouped(True, **own))
     kept = rm.simulate_batch(SERVICER, Q[:8], V[:8], 0.1, **grouped(True, **own, failures="keep"))
     others = np.arange(8) != 3
@@ -423,7 +423,7 @@ def test_impossible_numbers_of_the_robot_are_refused(name, bad, place, text):
 
 
 def test_one_impossible_number_for_all_runs():
-    with pytest.raises(rm.InvalidValue, match=r"mass must be positive: -100.0"):
+    with pytest.raises(rm.errors.InvalidValue, match=r"mass must be positive: -100.0"):
         rm.simulate_batch(
             SERVICER,
             Q,

@@ -183,7 +183,9 @@ def test_a_run_that_cannot_go_on_is_named_with_its_joint(target):
     v = V.copy()
     v[:, 7] = 0.0, 0.25, 0.0
     options = {"duration": 0.5, "integrator": "dopri5", "locked": ["j1"], "target": target}
-    with pytest.raises(rm.SimulationError, match=r"run \[1\]: contradiction: joint 'j1' moves at"):
+    with pytest.raises(
+        rm.errors.SimulationError, match=r"run \[1\]: contradiction: joint 'j1' moves at"
+    ):
         rm.simulate_batch(ARM, Q, v, **grouped(True, **options))
     batch = rm.simulate_batch(ARM, Q, v, **grouped(True, **options, failures="keep"))
     assert batch.ok.tolist() == [True, False, True]
@@ -193,7 +195,7 @@ def test_a_run_that_cannot_go_on_is_named_with_its_joint(target):
 def test_a_driven_base_has_no_reduced_model():
     torque = np.array([0.1] + [0.0] * 7)
     options = {"duration": 0.5, "integrator": "dopri5", "model": "reduced", "torque": torque}
-    with pytest.raises(rm.SimulationError, match="a base that is not driven"):
+    with pytest.raises(rm.errors.SimulationError, match="a base that is not driven"):
         rm.simulate_batch(ARM, Q, V, **grouped(True, **options))
     for name, more in (("no prescribed or locked", {"locked": ["j1"], "torque": None}),
                        ("no external wrench", {"base_wrench": np.ones(6)})):  # fmt: skip

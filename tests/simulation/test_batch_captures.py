@@ -79,7 +79,7 @@ def test_momentum_is_conserved_through_captures_in_space():
     builder = builder.joint("target", "free", None, "target")
     builder = builder.frame("grapple", "bus", xyz=(0.8, 0, 0))
     robot = builder.frame("fixture", "target", xyz=(-0.3, 0, 0)).build()
-    robot = rm.add_constraint(robot, "grasp", "fixed", "grapple", "fixture", active=False)
+    robot = rm.loops.add_constraint(robot, "grasp", "fixed", "grapple", "fixture", active=False)
     q, v = rm.neutral(robot), np.zeros(robot.nv)
     q[8:] = pose.from_translation(np.array([1.25, 0, 0]))
     v[6:] = 0.1, -0.05, 0.1, -0.15, 0.03, 0.0
@@ -167,7 +167,7 @@ def test_runs_in_which_a_capture_is_not_possible_fail_alone():
     assert "latch=True" in batch.faults[1]
     assert np.isnan(batch.switches[0].t).tolist() == [False, True]
     assert np.isnan(batch.q[1, -1]).all()
-    with pytest.raises(rm.SimulationError, match=r"run \[1\].*'grasp' by 0.05.*latch=True"):
+    with pytest.raises(rm.errors.SimulationError, match=r"run \[1\].*'grasp' by 0.05.*latch=True"):
         rm.simulate_batch(robot, q, v, phases, integrator=rm.Integrator(step=0.05))
 
 
@@ -185,7 +185,7 @@ def test_constraint_parameters_differ_by_run_and_diverged_runs_do_not_disturb_ot
     assert batch.ok.all()
     same_switches(batch, 1, batch[1])
     given = {"grasp.child_placement": 2.0 * places}
-    with pytest.raises(rm.InvalidValue, match=r"child_placement.*unit dual quaternion"):
+    with pytest.raises(rm.errors.InvalidValue, match=r"child_placement.*unit dual quaternion"):
         rm.simulate_batch(
             robot, q, v, phases, integrator=rm.Integrator(step=0.05), runs=rm.Runs(parameters=given)
         )
@@ -208,9 +208,11 @@ def test_impulses_of_a_separation_and_a_capture_at_once_add_up():
         builder = builder.joint(name, "planar", None, name, axis=(0, 0, 1))
     robot = builder.build()
     q = np.array([0.0, 0, 0, 0, 1.0, 0, 1.1, 0, 0])
-    robot = rm.add_constraint(robot, "weld", "fixed", "bus", "panel", parent_xyz=(0, 1.0, 0))
-    robot = rm.add_constraint(robot, "grasp", "fixed", "bus", "target", parent_xyz=(1.1, 0, 0))
-    robot = rm.add_constraint(robot, "clamp", "fixed", "panel", "target", active=False)
+    robot = rm.loops.add_constraint(robot, "weld", "fixed", "bus", "panel", parent_xyz=(0, 1.0, 0))
+    robot = rm.loops.add_constraint(
+        robot, "grasp", "fixed", "bus", "target", parent_xyz=(1.1, 0, 0)
+    )
+    robot = rm.loops.add_constraint(robot, "clamp", "fixed", "panel", "target", active=False)
     phases = [
         rm.Phase(0.1),
         rm.Phase(0.1, release="grasp", separation={"grasp": (0.2, 0.0, 0.0)}, activate="clamp",
@@ -319,9 +321,9 @@ def test_an_event_at_the_start_occurs_where_it_is_first_watched():
     )
     assert [e.name for e in run.events] == ["low"]
     assert batch.events.counts.tolist() == [1, 1]
-    with pytest.raises(rm.InvalidValue, match="needs the direction"):
+    with pytest.raises(rm.errors.InvalidValue, match="needs the direction"):
         rm.Event(lambda t, q, v: q[3], at_start=True)
-    with pytest.raises(rm.InvalidValue, match="needs the direction"):
+    with pytest.raises(rm.errors.InvalidValue, match="needs the direction"):
         rm.ZeroCrossing(0, at_start=True)
 
 
@@ -349,7 +351,7 @@ def test_a_capture_sees_the_placements_of_each_run():
 def test_what_depends_on_switched_constraints_is_not_evaluated(captured):
     """The robot of a batch is that of the start of its runs."""
     assert captured.evaluate(rm.kinetic_energy).shape == captured.q.shape[:-1]
-    for function in (rm.constraint_wrenches, rm.constraint_residual, rm.reaction_wrenches):
+    for function in (rm.constraint_wrenches, rm.loops.constraint_residual, rm.reaction_wrenches):
         with pytest.raises(rm.RemoraError, match=f"{function.__name__} depends on constraints"):
             captured.evaluate(function)
 
@@ -361,7 +363,9 @@ def test_an_event_function_that_a_capture_leaves_at_zero_ends_the_run():
     rate = rm.Event(lambda t, q, v: v[5] - v[2], "relative rate", "record")
     phases = [rm.Phase(0.1), rm.Phase(0.2, activate="grasp", latch=True)]
     options = {"phases": phases, "step": 0.05, "sample": 0.1, "events": [rate]}
-    with pytest.raises(rm.SimulationError, match="stays at zero and changes its sign by rounding"):
+    with pytest.raises(
+        rm.errors.SimulationError, match="stays at zero and changes its sign by rounding"
+    ):
         rm.simulate_batch(robot, q, v, **grouped(True, **options))
 
 

@@ -67,7 +67,7 @@ def test_a_closed_chain_in_a_batch_is_that_of_a_single_run():
     )
     for k in range(3):
         assert off(robot, batch, k, batch[k]) < 1e-12
-    assert np.abs(batch.evaluate(rm.constraint_residual)).max() < 1e-13
+    assert np.abs(batch.evaluate(rm.loops.constraint_residual)).max() < 1e-13
 
 
 def test_adaptive_steps_of_a_closed_chain_are_those_of_a_single_run():
@@ -77,7 +77,7 @@ def test_adaptive_steps_of_a_closed_chain_are_those_of_a_single_run():
     batch = rm.simulate_batch(robot, q, v, 2.0, **grouped(True, **options))
     for k in range(2):
         assert off(robot, batch, k, batch[k]) < 1e-11  # rounding moves the steps' ends
-    assert np.abs(batch.evaluate(rm.constraint_residual)).max() < 1e-13
+    assert np.abs(batch.evaluate(rm.loops.constraint_residual)).max() < 1e-13
 
 
 def test_drift_and_momentum_of_closed_chains_in_a_batch_over_100_s():
@@ -85,7 +85,7 @@ def test_drift_and_momentum_of_closed_chains_in_a_batch_over_100_s():
     q, v = moving(robot, q, 4)
     options = {"integrator": "dop853", "rtol": 1e-13, "atol": 1e-15, "sample": 10.0}
     batch = rm.simulate_batch(robot, q, 0.3 * v, 100.0, **grouped(True, **options))
-    assert np.abs(batch.evaluate(rm.constraint_residual)).max() < 1e-10
+    assert np.abs(batch.evaluate(rm.loops.constraint_residual)).max() < 1e-10
     h = batch.evaluate(rm.momentum)
     assert np.abs(h - h[:, :1]).max() < 1e-12 * np.abs(h).max()
 
@@ -135,7 +135,7 @@ def arms():
     q[robot.joints["piece"].q] = WHERE(middle)
     width = float(pose.translation(tips[0])[1] - middle[1])
     for side, sign in (("left", 1.0), ("right", -1.0)):
-        robot = rm.add_constraint(
+        robot = rm.loops.add_constraint(
             robot, f"{side}_grip", "fixed", f"{side}2", "piece", parent_xyz=(0.5, 0, 0),
             child_xyz=(0, sign * width, 0),
         )  # fmt: skip
@@ -148,7 +148,7 @@ def test_two_arms_that_hold_a_workpiece_keep_momentum_in_a_batch():
     v = np.stack([rm.close_loops(robot, q, 0.1 * rng.normal(size=robot.nv))[1] for _ in range(3)])
     options = {"integrator": "dop853", "rtol": 1e-13, "atol": 1e-14, "sample": 0.5}
     batch = rm.simulate_batch(robot, q, v, 2.0, **grouped(True, **options))
-    assert np.abs(batch.evaluate(rm.constraint_residual)).max() < 1e-12
+    assert np.abs(batch.evaluate(rm.loops.constraint_residual)).max() < 1e-12
     h = batch.evaluate(rm.momentum)
     assert np.abs(h - h[:, :1]).max() < 1e-12 * np.abs(h).max()
 
@@ -158,10 +158,12 @@ def test_a_run_that_begins_with_a_violated_constraint_fails_and_is_named():
     q, v = moving(robot, q, 3)
     apart, sliding = q.copy(), v.copy()
     apart[1, 1] += 1e-3
-    with pytest.raises(rm.SimulationError, match=r"run \[1\].*begins with violated.*'pin'"):
+    with pytest.raises(rm.errors.SimulationError, match=r"run \[1\].*begins with violated.*'pin'"):
         rm.simulate_batch(robot, apart, v, 0.1, integrator=rm.Integrator(step=0.02))
     sliding[2, 1] += 1e-3
-    with pytest.raises(rm.SimulationError, match=r"run \[2\].*velocity that violates.*'pin'"):
+    with pytest.raises(
+        rm.errors.SimulationError, match=r"run \[2\].*velocity that violates.*'pin'"
+    ):
         rm.simulate_batch(robot, q, sliding, 0.1, integrator=rm.Integrator(step=0.02))
     kept = rm.simulate_batch(
         robot,

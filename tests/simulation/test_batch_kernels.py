@@ -71,7 +71,9 @@ def test_loads_are_compared_by_value(keys):
 
 def test_a_replaced_formulation_is_compared_by_value(keys, monkeypatch):
     rm.simulate_batch(ROBOT, Q, V, **grouped(True, **OPTIONS))
-    monkeypatch.setitem(rm.FORMULATIONS, "articulated", rm.FORMULATIONS["composite"])
+    monkeypatch.setitem(
+        rm.dynamics.FORMULATIONS, "articulated", rm.dynamics.FORMULATIONS["composite"]
+    )
     for _ in range(2):
         rm.simulate_batch(ROBOT, Q, V, **grouped(True, **OPTIONS))
     assert len(keys) == 3

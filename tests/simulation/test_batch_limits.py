@@ -73,7 +73,7 @@ def test_limits_are_ignored_if_nothing_is_said():
         ).events
         is None
     )
-    with pytest.raises(rm.UnknownName, match="treatment of limits named 'warn'"):
+    with pytest.raises(rm.errors.UnknownName, match="treatment of limits named 'warn'"):
         rm.simulate_batch(
             ROBOT,
             np.zeros((3, 1)),

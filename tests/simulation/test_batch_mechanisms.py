@@ -35,8 +35,8 @@ def compared(robot, runs, step, tolerance):
     assert batch.ok.all()
     h = batch.evaluate(rm.momentum)
     assert np.abs(h - h[:, :1]).max() < tolerance * np.abs(h).max()
-    assert np.abs(rm.constraint_residual(robot, batch.q)).max() < 1e-13
-    G = rm.constraint_jacobian(robot, batch.q)
+    assert np.abs(rm.loops.constraint_residual(robot, batch.q)).max() < 1e-13
+    G = rm.loops.constraint_jacobian(robot, batch.q)
     assert np.abs(np.einsum("...ij,...j->...i", G, batch.v)).max() < 1e-12
     run = batch[runs - 1]
     assert close(batch.q[-1, -1], run.q[-1])

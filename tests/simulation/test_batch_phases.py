@@ -16,7 +16,7 @@ def law(t, q, v):
 
 
 def loads():
-    pd = rm.JointPD(SLIDER, {"slide": 0.5}, kp=3.0, kd=1.0, sample_time=PERIOD)
+    pd = rm.control.JointPD(SLIDER, {"slide": 0.5}, kp=3.0, kd=1.0, sample_time=PERIOD)
     return {"law": rm.ZeroOrderHold(law, PERIOD), "pd": pd}
 
 

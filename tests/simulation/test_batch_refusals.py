@@ -36,7 +36,7 @@ def test_a_reset_that_breaks_a_unit_quaternion_ends_the_run(options):
     system = rm.System(robot, [Stretch()])
     sizes = {"stretch.size": [1.0, 1.0 + 1e-12, 1.001, 0.0]}
     start = rm.neutral(robot), np.array([0.1, 0.2, 0.3])
-    with pytest.raises(rm.SimulationError, match=r"unit norm.*'stretch\.due'"):
+    with pytest.raises(rm.errors.SimulationError, match=r"unit norm.*'stretch\.due'"):
         rm.simulate_batch(system, *start, 1.0, **grouped(True, parameters=sizes, **options))
     batch = rm.simulate_batch(
         system, *start, 1.0, **grouped(True, parameters=sizes, failures="keep", **options)
@@ -93,7 +93,7 @@ def test_an_event_function_that_is_nan_ends_the_run(action, options):
     )
     assert batch.outcome.tolist() == ["event is NaN", "complete", "event is NaN"]
     assert batch.ok.tolist() == [False, True, False]
-    with pytest.raises(rm.SimulationError, match=r"NaN.*'root\.root'"):
+    with pytest.raises(rm.errors.SimulationError, match=r"NaN.*'root\.root'"):
         rm.simulate_batch(system, [0.0], [1.0], 1.0, **grouped(True, runs=1, **options))
 
 
@@ -227,7 +227,7 @@ class Lost(rm.Component):
 @pytest.mark.parametrize("timing", [{}, {"sample_time": 0.1}])
 def test_a_signal_that_is_nan_fails_its_run(timing):
     system = rm.System(slider(), [Lost(**timing)])
-    with pytest.raises(rm.SimulationError, match=r"signal 'lost\.lost'"):
+    with pytest.raises(rm.errors.SimulationError, match=r"signal 'lost\.lost'"):
         rm.simulate_batch(
             system, [0.0], [1.0], 1.0, integrator=rm.Integrator(step=0.1), record=0.1, runs=1
         )
@@ -272,7 +272,7 @@ def test_two_components_do_not_share_their_noise(monkeypatch):
 def test_a_joint_that_moves_cannot_be_locked(options):
     phases = [rm.Phase(0.5), rm.Phase(0.5, locked="slide")]
     speeds = np.array([[0.0], [0.5]])
-    with pytest.raises(rm.SimulationError, match="contradiction: joint 'slide' moves at"):
+    with pytest.raises(rm.errors.SimulationError, match="contradiction: joint 'slide' moves at"):
         rm.simulate_batch(slider(), [0.0], speeds, **grouped(True, phases=phases, **options))
     batch = rm.simulate_batch(
         slider(), [0.0], speeds, **grouped(True, phases=phases, failures="keep", **options)
@@ -280,7 +280,9 @@ def test_a_joint_that_moves_cannot_be_locked(options):
     assert batch.ok.tolist() == [True, False]
     assert batch.outcome.tolist() == ["complete", "contradiction"]
     motion = {"slide": rm.Motion.between(0.0, 1.0, 0.3, 0.5)}
-    with pytest.raises(rm.SimulationError, match=r"joint 'slide' is 0\.3 rad or m from where"):
+    with pytest.raises(
+        rm.errors.SimulationError, match=r"joint 'slide' is 0\.3 rad or m from where"
+    ):
         rm.simulate_batch(
             slider(), [0.0], [0.0], 1.0, **grouped(True, prescribed=motion, runs=1, **options)
         )

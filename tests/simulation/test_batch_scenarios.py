@@ -8,8 +8,8 @@ import pytest
 import remora as rm
 from plain_settings import grouped
 from remora.algebra.array_ops import less, select
+from remora.model.formats.bundled import bundled
 from remora.simulation.inputs.loads import Sum
-from remora.simulation.scenario.scenario import bundled_scenarios
 from sliders import slider
 
 #: Differences that are allowed, rad and m: with fixed steps rounding; with adaptive ones what is
@@ -20,7 +20,7 @@ OFF = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", bundled_scenarios())
+@pytest.mark.parametrize("name", bundled("scenarios"))
 def test_a_scenario_in_a_batch_does_what_it_does_alone(name):
     scenario = rm.load_scenario(name)
     steps = scenario.integrator

@@ -7,7 +7,7 @@ import remora as rm
 from plain_settings import grouped
 
 ROBOT = rm.load("vt18_satellite")
-GYRO = rm.RateGyro("body_1", noise=1e-3, sample_time=0.1)
+GYRO = rm.sensors.RateGyro("body_1", noise=1e-3, sample_time=0.1)
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +46,7 @@ def test_places_of_runs():
     assert np.abs(batch[1, 2].q[-1] - batch.q[1, 2, -1]).max() < 1e-13
     assert np.array_equal(batch[5].q, batch[1, 2].q)
     for wrong in (6, -1, (2, 0), "one", 1.0):
-        with pytest.raises(rm.InvalidValue, match="has no run"):
+        with pytest.raises(rm.errors.InvalidValue, match="has no run"):
             batch[wrong]
 
 
@@ -87,5 +87,5 @@ def test_percentile_bands(batch):
     median = figure.axes[0].lines[0].get_ydata()
     joint = ROBOT.joints["J1"].v.start
     assert np.allclose(median, np.median(batch.v[:, :, joint], axis=0))
-    with pytest.raises(rm.UnknownName, match=r"q\.J1"):
+    with pytest.raises(rm.errors.UnknownName, match=r"q\.J1"):
         batch.plot("q.J9")

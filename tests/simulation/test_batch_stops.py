@@ -188,7 +188,7 @@ def test_a_run_that_needs_too_many_passes_is_not_ok():
     )
     assert batch.ok.tolist() == [False, True]
     assert batch.q[1, -1, 0] == pytest.approx(5.0, abs=1e-9)
-    with pytest.raises(rm.SimulationError, match="1 of 2 runs could not be finished"):
+    with pytest.raises(rm.errors.SimulationError, match="1 of 2 runs could not be finished"):
         rm.simulate_batch(
             robot,
             [[0.0], [9.0]],

@@ -12,8 +12,8 @@ import remora as rm
 from plain_settings import grouped
 
 ROBOT = rm.load("vt18_satellite")
-GYRO = rm.RateGyro("body_1", noise=1e-3, sample_time=0.1)
-FAST = rm.Threshold(0.05, "rad/s", size=3, direction="above", action="stop", name="fast")
+GYRO = rm.sensors.RateGyro("body_1", noise=1e-3, sample_time=0.1)
+FAST = rm.sensors.Threshold(0.05, "rad/s", size=3, direction="above", action="stop", name="fast")
 SYSTEM = rm.System(ROBOT, [GYRO, FAST], connect={"fast.signal": "rate_gyro.rate"})
 TORQUE = {"J1": rm.Pulse(0.2, 0.7, 0.3)}
 
@@ -82,7 +82,7 @@ def test_with_its_system_and_phases_a_run_can_be_simulated_again(batch, saved):
     assert np.array_equal(run.q, batch[2].q)
     with pytest.raises(rm.RemoraError, match="the phases of this batch differ"):
         rm.open_batch(saved, system=SYSTEM, phases=[rm.Phase(1.0)])
-    other = rm.System(ROBOT, [rm.RateGyro("body_1", noise=2e-3, sample_time=0.1)])
+    other = rm.System(ROBOT, [rm.sensors.RateGyro("body_1", noise=2e-3, sample_time=0.1)])
     with pytest.raises(rm.RemoraError, match="the system of this batch differs"):
         rm.open_batch(saved, system=other)
 

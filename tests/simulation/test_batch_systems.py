@@ -350,7 +350,7 @@ def test_prescribed_and_locked_joints():
 
 def test_loads_in_all_forms():
     """Controllers, base wrenches and wrenches by body do in a batch what they do in one run."""
-    law = rm.JointPD(SERVICER, {"elbow_pitch": -0.9}, 20.0, 10.0, 0.05)
+    law = rm.control.JointPD(SERVICER, {"elbow_pitch": -0.9}, 20.0, 10.0, 0.05)
     options = {
         "torque": Sum(law, {"wrist_roll": rm.Pulse(0.1, 0.3, 1e-3)},
                          rm.ZeroOrderHold(lambda t, q, v: -1e-3 * v, 0.02)),
@@ -536,7 +536,7 @@ def test_refusals():
 
 
 def test_numbers_that_are_lost_name_the_signal():
-    with pytest.raises(rm.SimulationError, match="do not stay finite"):
+    with pytest.raises(rm.errors.SimulationError, match="do not stay finite"):
         rm.simulate_batch(
             rm.System(SERVICER, [Broken()]),
             Q,

@@ -95,7 +95,7 @@ def reference(system, q, v, noises, h):
     dynamics = rm.compile(rm.forward_dynamics, robot, arguments=arguments)
     rate_of = rm.compile(log_rate, robot, arguments=("dq", "v"))
     moved = rm.compile(rm.integrate, robot)
-    losses = rm.compile(rm.friction_forces, robot)
+    losses = rm.compile(rm.dynamics.friction_forces, robot)
     x, z = system.initial_x, system.initial_z
 
     def rates(t, q, u, v, x):
@@ -209,8 +209,8 @@ def test_every_bit_on_other_processors(compiler, emulator, tmp_path):
 @needs.compiler
 def test_controllers_with_different_sample_times(tmp_path):
     """Joints at 50 Hz, attitude at 20 Hz with a delay, as rm.simulate does it."""
-    joints = rm.JointPD(ROBOT, {"elbow_pitch": -0.4, "shoulder_pitch": 0.1}, 2.0, 4.0, 0.02)
-    attitude = rm.AttitudePD(
+    joints = rm.control.JointPD(ROBOT, {"elbow_pitch": -0.4, "shoulder_pitch": 0.1}, 2.0, 4.0, 0.02)
+    attitude = rm.control.AttitudePD(
         ROBOT, goal=[1, 0, 0, 0], kp=30.0, kd=200.0, sample_time=0.05, delay=0.02, offset=0.03
     )
     system = System(ROBOT, {"joints": joints, "attitude": attitude})

@@ -103,15 +103,10 @@ def compared(system, q, v, folder, steps, own=(), **options):
     ends = STEP * steps
     if "phases" in options:
         ends = min(ends, sum(p.duration for p in options["phases"]))
-    duration = None if "phases" in options else ends
+    lasts = {} if "phases" in options else {"duration": ends}
     times = STEP * np.arange(steps + 1)
-    batch = rm.simulate_batch(
-        system,
-        q,
-        v,
-        duration,
-        **grouped(True, step=STEP, sample=times[times < ends + 1e-9], runs=1, seed=7, **options),
-    )
+    plain = {"step": STEP, "sample": times[times < ends + 1e-9], "runs": 1, "seed": 7, **lasts}
+    batch = rm.simulate_batch(system, q, v, **grouped(True, **plain, **options))
     save_loop_c(system, folder, STEP, "run", noise="generated", example=(q, v), **options)
     c = CModule(folder, "run")
     if "parameters" in c.functions["step"]:
@@ -242,7 +237,7 @@ def chain():
 def test_constraints(tmp_path):
     robot, q, v = chain()
     c, _ = compared(rm.System(robot), q, v, tmp_path, 40)
-    assert np.abs(rm.constraint_residual(robot, c.get("state", "q"))).max() < 1e-13
+    assert np.abs(rm.loops.constraint_residual(robot, c.get("state", "q"))).max() < 1e-13
 
 
 @needs.compiler
@@ -334,7 +329,7 @@ def test_refusals(tmp_path):
         save_loop_c(system, tmp_path, 0.01, phases=[])
     with pytest.raises(RemoraError, match="no noise of exported C named 'random'"):
         save_loop_c(system, tmp_path, 0.01, noise="random")
-    law = rm.JointPD(ARM, {"j0": 0.1}, 2.0, 4.0, 0.02)
+    law = rm.control.JointPD(ARM, {"j0": 0.1}, 2.0, 4.0, 0.02)
     phases = [rm.Phase(1.0), rm.Phase(1.0, torque=law)]
     with pytest.raises(RemoraError, match="phase 2 has a sampled load"):
         save_loop_c(rm.System(ARM), tmp_path, 0.01, phases=phases)

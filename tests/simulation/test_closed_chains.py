@@ -33,7 +33,7 @@ def linkage():
     numbers = [np.array(0.0)] * 4
     loop = Constraint("loop", "revolute", 0, 4, place, tip, np.array([[0, 0, 1.0]]), *numbers)
     robot = closed(robot, loop)
-    v = rm.project_velocity(robot, q, 0.3 * np.random.default_rng(0).normal(size=robot.nv))
+    v = rm.loops.project_velocity(robot, q, 0.3 * np.random.default_rng(0).normal(size=robot.nv))
     return robot, q, v
 
 
@@ -43,7 +43,8 @@ def test_a_closed_chain_keeps_its_constraints_momentum_and_energy_for_100_s():
     kept = run.conservation()
     assert kept.constraint < 1e-13
     assert (
-        np.abs(np.einsum("nij,nj->ni", rm.constraint_jacobian(robot, run.q), run.v)).max() < 1e-13
+        np.abs(np.einsum("nij,nj->ni", rm.loops.constraint_jacobian(robot, run.q), run.v)).max()
+        < 1e-13
     )
     assert kept.linear_momentum.relative < 1e-12
     assert kept.angular_momentum.relative < 1e-12
@@ -79,7 +80,7 @@ def test_variational_steps_of_a_closed_chain_are_of_order_two_and_conserve():
         kept = run.conservation()
         assert kept.constraint < 1e-14
         assert (
-            np.abs(np.einsum("nij,nj->ni", rm.constraint_jacobian(robot, run.q), run.v)).max()
+            np.abs(np.einsum("nij,nj->ni", rm.loops.constraint_jacobian(robot, run.q), run.v)).max()
             < 1e-13
         )
         assert kept.linear_momentum.relative < 1e-13

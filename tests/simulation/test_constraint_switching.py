@@ -44,7 +44,7 @@ def test_a_rigid_capture_transmits_the_impulse_that_stops_the_relative_motion():
         assert np.abs(change - sign * transmitted).max() < 1e-12 * np.abs(transmitted).max()
     # closed form: half the relative velocity on the effective mass, T = ½ Gv (G M⁻¹ Gᵀ)⁻¹ Gv
     closed = robot.with_active(on=["grasp"])
-    G = rm.constraint_jacobian(closed, q)
+    G = rm.loops.constraint_jacobian(closed, q)
     H = rm.mass_matrix(robot, q)
     loss = 0.5 * (G @ v) @ np.linalg.solve(G @ np.linalg.solve(H, G.T), G @ v)
     assert switch.energy_loss == pytest.approx(loss, rel=1e-12)
@@ -80,7 +80,7 @@ def test_a_latched_pair_moves_like_a_robot_welded_from_the_start():
     assert np.abs(run.v[1:, : one.nv] - alone.v).max() < 1e-10
     assert run.conservation().angular_momentum.relative < 1e-12
     latched = run.robot_in_phase(1)
-    assert np.abs(rm.constraint_residual(latched, run.q[1:])).max() < 1e-13
+    assert np.abs(rm.loops.constraint_residual(latched, run.q[1:])).max() < 1e-13
 
 
 def test_an_event_captures_and_a_release_pushes_apart():
@@ -141,7 +141,7 @@ def test_a_locked_joint_transmits_the_impulse():
     assert np.abs(run.v[:, 6]).max() == 0.0
     assert run.conservation().angular_momentum.relative < 1e-12
     closed = run.robot_in_phase(1)
-    assert np.abs(rm.constraint_residual(closed, run.q[run.phase == 1])).max() < 1e-12
+    assert np.abs(rm.loops.constraint_residual(closed, run.q[run.phase == 1])).max() < 1e-12
 
 
 def test_what_cannot_be_switched_is_refused():

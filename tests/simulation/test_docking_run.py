@@ -53,7 +53,7 @@ def test_a_capture_and_a_release_as_simulate_does_them():
     run = rm.simulate_assembly(
         robot, q, v, 0.7, rate=100.0, steps=4, torque=lambda t, q, v: drive, changes=changes
     )
-    both = rm.add_constraint(
+    both = rm.loops.add_constraint(
         rm.combine(robot.modules), "dock", "fixed", "a/top", "box/fixture", active=False
     )
     phases = [
@@ -108,7 +108,7 @@ def test_momentum_is_kept_while_modules_come_and_go():
 
 
 def test_conditions_and_placed_modules():
-    robot = world([rm.Connection("box", "a", "top", mount="fixture")])
+    robot = world([rm.papers.sa24.Connection("box", "a", "top", mount="fixture")])
     q, v = robot.settle(*start(robot))
     seen = []
 
@@ -158,23 +158,23 @@ def test_refusals():
         simulate(rm.Attach(0.0, "box", "a", "top"))
     with pytest.raises(rm.RemoraError, match="module 'box' is not docked; docked are: none"):
         simulate(rm.Detach(0.0, "box"))
-    with pytest.raises(rm.UnknownName, match="no module named 'x'"):
+    with pytest.raises(rm.errors.UnknownName, match="no module named 'x'"):
         simulate(rm.Attach(0.0, "x", "a", "top"))
-    with pytest.raises(rm.UnknownName, match="connection point of subsystem 'a'"):
+    with pytest.raises(rm.errors.UnknownName, match="connection point of subsystem 'a'"):
         simulate(rm.Attach(0.0, "box", "a", "nowhere"))
     with pytest.raises(rm.RemoraError, match="'b' docks by its base body 'hub'; 'top' is on"):
         simulate(rm.Attach(0.0, "b", "a", "side", mount="top"))
-    with pytest.raises(rm.InvalidValue, match=r"the run is from 0 to 0\.1 s"):
+    with pytest.raises(rm.errors.InvalidValue, match=r"the run is from 0 to 0\.1 s"):
         simulate(rm.Attach(0.3, "box", "a", "top"))
-    with pytest.raises(rm.InvalidValue, match="must be Attach, Detach or Swap, not str"):
+    with pytest.raises(rm.errors.InvalidValue, match="must be Attach, Detach or Swap, not str"):
         simulate("box")
-    with pytest.raises(rm.InvalidValue, match="Detach of 'box': when must be a number"):
+    with pytest.raises(rm.errors.InvalidValue, match="Detach of 'box': when must be a number"):
         rm.Detach("soon", "box")
-    with pytest.raises(rm.SimulationError, match="the change of 'box' raised KeyError"):
+    with pytest.raises(rm.errors.SimulationError, match="the change of 'box' raised KeyError"):
         simulate(rm.Detach(lambda t, q, v: {}[t], "box"))
-    with pytest.raises(rm.InvalidValue, match="'radau' is not for modules that dock"):
+    with pytest.raises(rm.errors.InvalidValue, match="'radau' is not for modules that dock"):
         rm.simulate_assembly(robot, q, v, 0.1, rate=100.0, integrator="radau")
-    with pytest.raises(rm.InvalidValue, match="latch=True or place=True, not both"):
+    with pytest.raises(rm.errors.InvalidValue, match="latch=True or place=True, not both"):
         rm.Attach(0.0, "box", "a", "top", latch=True, place=True)
     with pytest.raises(rm.RemoraError, match="'a' cannot dock to 'b', which it carries"):
         simulate(
@@ -203,14 +203,16 @@ def test_refusals():
 
 
 def chained():
-    return world([rm.Connection("b", "a", "side")])
+    return world([rm.papers.sa24.Connection("b", "a", "side")])
 
 
 def test_a_failure_keeps_what_was_recorded():
     robot = world()
     q, v = start(robot)
     changes = [rm.Attach(0.02, "b", "a", "side", latch=True), rm.Attach(0.05, "box", "a", "top")]
-    with pytest.raises(rm.SimulationError, match=r"at t = 0\.05 s.*'box' is not where") as caught:
+    with pytest.raises(
+        rm.errors.SimulationError, match=r"at t = 0\.05 s.*'box' is not where"
+    ) as caught:
         rm.simulate_assembly(robot, q, v, 0.1, rate=100.0, changes=changes)
     run = caught.value.recording
     assert run.status == "failed"

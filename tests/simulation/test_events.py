@@ -203,13 +203,15 @@ def test_a_stop_with_losses_takes_the_energy_it_should():
 
 def test_a_stop_never_pulls():
     robot = slider(upper=0.0)
-    forces = rm.stop_forces(robot, [[1e-3], [1e-3], [-1.0]], [[-1e3], [0.1], [5.0]], 1e4, 0.5)
+    forces = rm.dynamics.stop_forces(
+        robot, [[1e-3], [1e-3], [-1.0]], [[-1e3], [0.1], [5.0]], 1e4, 0.5
+    )
     assert forces[0, 0] == 0.0
     assert forces[1, 0] < -10.0
     assert forces[2, 0] == 0.0
 
 
-@pytest.mark.filterwarnings("ignore:steps of 0.01 s are unstable:remora.SimulationWarning")
+@pytest.mark.filterwarnings("ignore:steps of 0.01 s are unstable:remora.errors.SimulationWarning")
 def test_stiffness_does_not_defeat_the_implicit_method():
     """A joint with a very stiff damper: explicit steps must be short, Radau's need not."""
     robot = rm.load("vt18_satellite").replace_joint("J2", damping=1e9)
@@ -223,7 +225,7 @@ def test_stiffness_does_not_defeat_the_implicit_method():
     phase = rm.Phase(20.0, locked=["J2"], impulse=True)
     rigid = rm.simulate(robot, q, v, [phase], integrator=rm.Integrator(rtol=1e-10))
     assert np.abs(rm.difference(robot, run.q[-1], rigid.q[-1])).max() < 2e-5  # rtol, over 450 steps
-    with pytest.raises(rm.SimulationError, match="radau"):
+    with pytest.raises(rm.errors.SimulationError, match="radau"):
         rm.simulate(robot, q, v, 20.0, integrator=rm.Integrator("rk4", step=0.01))
 
 
@@ -272,10 +274,10 @@ def test_the_jacobian_of_implicit_steps_is_that_of_the_rates(seed):
 
 def test_a_run_that_begins_beyond_a_limit_says_so():
     robot = slider(upper=0.5)
-    with pytest.warns(rm.SimulationWarning, match="starts at 0.7 m, beyond its upper limit"):
+    with pytest.warns(rm.errors.SimulationWarning, match="starts at 0.7 m, beyond its upper limit"):
         run = rm.simulate(robot, [0.7], [0.1], 1.0)
     assert [(e.name, e.t) for e in run.events] == [("slide upper limit", 0.0)]
-    with pytest.raises(rm.SimulationError, match="begins beyond the slide upper limit"):
+    with pytest.raises(rm.errors.SimulationError, match="begins beyond the slide upper limit"):
         rm.simulate(robot, [0.7], [0.1], 1.0, physics=rm.Physics(limits="stop"))
 
 
@@ -301,7 +303,7 @@ def test_every_short_excursion_beyond_a_limit_is_seen(integrator, over):
     """An oscillation whose peaks are just beyond a limit, in steps of a third of its period."""
     robot = slider(upper=1.0 - over)
     mass = rm.mass_matrix(robot, [0.0])[0, 0]
-    spring = rm.JointPD(robot, {"slide": 0.0}, mass, 0.0, None)
+    spring = rm.control.JointPD(robot, {"slide": 0.0}, mass, 0.0, None)
     run = rm.simulate(
         rm.System(robot, [spring]),
         [0.0],
@@ -361,16 +363,16 @@ def test_functions_cannot_change_the_state():
         q -= 1.0
         return -q
 
-    with pytest.raises(rm.SimulationError, match="read-only"):
+    with pytest.raises(rm.errors.SimulationError, match="read-only"):
         rm.simulate(slider(), [0.0], [1.0], 1.0, torque=torque)
 
     def condition(t, q, v):
         v[:] = 0.0
         return 1.0
 
-    with pytest.raises(rm.SimulationError, match="read-only"):
+    with pytest.raises(rm.errors.SimulationError, match="read-only"):
         rm.simulate(slider(), [0.0], [1.0], 1.0, events=[rm.Event(condition)])
-    with pytest.raises(rm.SimulationError, match="'bad' raised ZeroDivisionError"):
+    with pytest.raises(rm.errors.SimulationError, match="'bad' raised ZeroDivisionError"):
         rm.simulate(slider(), [0.0], [1.0], 1.0, events=[rm.Event(lambda t, q, v: 1 / 0, "bad")])
 
 
@@ -393,7 +395,7 @@ def test_limits_of_a_mimic_joint_are_watched():
     back = rm.simulate(robot, [0.0], [-1.0], 2.0)
     assert [e.name for e in back.events] == ["follow upper limit"]
     assert back.events[0].t == pytest.approx(1.25, abs=1e-14)
-    with pytest.raises(rm.SimulationError, match="begins beyond the follow lower limit"):
+    with pytest.raises(rm.errors.SimulationError, match="begins beyond the follow lower limit"):
         rm.simulate(robot, [1.0], [0.0], 1.0, physics=rm.Physics(limits="stop"))
 
 

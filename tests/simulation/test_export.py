@@ -130,9 +130,9 @@ def test_chosen_quantities_and_parts_of_them(run, tmp_path, suffix):
             "t [s]", "q.J2 [rad]", *(f"positions.end_effector.{a} [m]" for a in "xyz"),
             *(f"gyro.rate.{k} [rad/s]" for k in range(3)),
         ]  # fmt: skip
-    with pytest.raises(rm.UnknownName, match="did you mean 'tau'"):
+    with pytest.raises(rm.errors.UnknownName, match="did you mean 'tau'"):
         method(tmp_path / f"none{suffix}", "torque")
-    with pytest.raises(rm.UnknownName, match=r"component of q.*q\.J2"):
+    with pytest.raises(rm.errors.UnknownName, match=r"component of q.*q\.J2"):
         method(tmp_path / f"none{suffix}", "q.J9")
     assert [path.name for path in tmp_path.iterdir()] == [f"part{suffix}"]
 
@@ -162,9 +162,11 @@ def test_an_empty_run_has_headers(run, tmp_path):
 @pytest.mark.parametrize("suffix", FORMATS)
 def test_a_run_is_not_saved_as_a_folder_with_the_name_of_a_file(run, tmp_path, suffix):
     path = tmp_path / f"copy{suffix}"
-    with pytest.raises(rm.InvalidValue, match=rf"folder, such as copy\.zarr.*{FORMATS[suffix][0]}"):
+    with pytest.raises(
+        rm.errors.InvalidValue, match=rf"folder, such as copy\.zarr.*{FORMATS[suffix][0]}"
+    ):
         run.save(path)
-    with pytest.raises(rm.InvalidValue, match=FORMATS[suffix][0]):
+    with pytest.raises(rm.errors.InvalidValue, match=FORMATS[suffix][0]):
         rm.simulate(
             run.robot, rm.neutral(run.robot), np.zeros(9), 0.1, record=rm.Record(folder=path)
         )
@@ -172,9 +174,9 @@ def test_a_run_is_not_saved_as_a_folder_with_the_name_of_a_file(run, tmp_path, s
 
 
 def test_names_and_places_of_files_are_checked(run, tmp_path):
-    with pytest.raises(rm.InvalidValue, match=r"ends with \.npz; to_csv writes \.csv files"):
+    with pytest.raises(rm.errors.InvalidValue, match=r"ends with \.npz; to_csv writes \.csv files"):
         run.to_npz(tmp_path / "run.csv")
-    with pytest.raises(rm.InvalidValue, match=r"ends with \.mat"):
+    with pytest.raises(rm.errors.InvalidValue, match=r"ends with \.mat"):
         run.to_mat(tmp_path / "run")
     with pytest.raises(rm.RemoraError, match="cannot be written: No such file or directory"):
         run.to_csv(tmp_path / "nowhere" / "run.csv")
@@ -222,9 +224,9 @@ def test_names_of_matlab_variables():
     ],
 )  # fmt: skip
 def test_what_was_meant_is_suggested(run, word, quantity, figure):
-    with pytest.raises(rm.UnknownName, match=f"named '{word}'; did you mean '{quantity}'"):
+    with pytest.raises(rm.errors.UnknownName, match=f"named '{word}'; did you mean '{quantity}'"):
         run.quantity(word)
-    with pytest.raises(rm.UnknownName, match=f"named '{word}'; did you mean '{figure}'"):
+    with pytest.raises(rm.errors.UnknownName, match=f"named '{word}'; did you mean '{figure}'"):
         run.plot(word)
 
 

@@ -212,7 +212,7 @@ def test_a_motion_that_becomes_nan_stops_the_run_and_says_when():
         x = 0.0 if t < 1.5 else np.nan
         return 0.1 * t**2 + x, 0.2 * t, 0.2
 
-    with pytest.raises(rm.SimulationError, match="q of the prescribed joint 'J2'") as caught:
+    with pytest.raises(rm.errors.SimulationError, match="q of the prescribed joint 'J2'") as caught:
         rm.simulate(
             VT18, Q, V, 2.0, prescribed={"J2": motion}, integrator=rm.Integrator(max_step=0.1)
         )
@@ -251,13 +251,13 @@ def test_jumps_are_refused_wherever_they_are(breaks, method):
     v = V.copy()
     v[7] = 0.2
     text = r"velocity of the motion of joint 'J2' jumps from \[0.2\] to \[-0.3\] at t = 1 s"
-    with pytest.raises(rm.SimulationError, match=text) as caught:
+    with pytest.raises(rm.errors.SimulationError, match=text) as caught:
         rm.simulate(
             VT18, Q, v, 3.0, **grouped(prescribed={"J2": rm.Motion(kinked, breaks)}, **method)
         )
     assert caught.value.time == pytest.approx(1.0, abs=1e-9)
     text = r"motion of joint 'J2' jumps from q = \[0.1\] to \[0.11\] at t = 1 s"
-    with pytest.raises(rm.SimulationError, match=text):
+    with pytest.raises(rm.errors.SimulationError, match=text):
         rm.simulate(
             VT18, Q, V, 3.0, **grouped(prescribed={"J2": rm.Motion(displaced, breaks)}, **method)
         )
@@ -268,7 +268,7 @@ def test_a_jump_at_a_break_of_the_run_or_of_another_load_is_refused():
     v[7] = 0.2
     other = {"J1": rm.Pulse(0.3, 1.0, 0.1)}
     for options in ({"breaks": [1.0]}, {"torque": other}):
-        with pytest.raises(rm.SimulationError, match=r"jumps from \[0.2\] to \[-0.3\]"):
+        with pytest.raises(rm.errors.SimulationError, match=r"jumps from \[0.2\] to \[-0.3\]"):
             rm.simulate(VT18, Q, v, 3.0, **grouped(prescribed={"J2": kinked}, **options))
 
 
@@ -279,7 +279,9 @@ def test_rates_are_checked_along_the_run():
         extra = 0.05 * np.sin(np.pi * (t - 2.0)) ** 2 if t > 2.5 else 0.05
         return 0.1 * t**2, 0.2 * t + (extra if t > 2.5 else 0.05) - 0.05, 0.2
 
-    with pytest.raises(rm.SimulationError, match=r"motion of joint 'J2' says v.* = ") as caught:
+    with pytest.raises(
+        rm.errors.SimulationError, match=r"motion of joint 'J2' says v.* = "
+    ) as caught:
         rm.simulate(VT18, Q, V, 4.0, prescribed={"J2": motion})
     assert 2.4 < caught.value.time < 3.1
 
@@ -336,7 +338,7 @@ def test_rotations_are_checked_as_rotations():
     def growing(t):
         return turning(t, 1.0 + max(t - 1.0, 0.0) ** 2)
 
-    with pytest.raises(rm.SimulationError, match="unit quaternion") as caught:
+    with pytest.raises(rm.errors.SimulationError, match="unit quaternion") as caught:
         rm.simulate(
             robot,
             q,
@@ -356,7 +358,7 @@ def test_a_prescribed_base_must_be_a_unit_dual_quaternion():
         q[4] = 0.01 * max(t - 0.5, 0.0) ** 2  # not orthogonal to the real part
         return q, np.zeros(6), np.zeros(6)
 
-    with pytest.raises(rm.SimulationError, match=r"'base' must be a unit dual quaternion"):
+    with pytest.raises(rm.errors.SimulationError, match=r"'base' must be a unit dual quaternion"):
         rm.simulate(
             VT18,
             Q,

@@ -19,7 +19,7 @@ def start():
 def test_ticks_events_and_samples(integrator):
     q, v = start()
     gains = dict.fromkeys([j.name for j in ROBOT.joints[1:]], 0.02)
-    law = rm.JointPD(ROBOT, dict.fromkeys(gains, 0.1), gains, gains, 0.1)
+    law = rm.control.JointPD(ROBOT, dict.fromkeys(gains, 0.1), gains, gains, 0.1)
     event = rm.Event(lambda t, q, v: t - 0.7 + q[8], "passed", action="record")
     run = rm.simulate(
         rm.System(ROBOT, [law]),

@@ -231,7 +231,9 @@ def test_fixed_steps_that_stops_make_unstable_are_refused():
     builder = rm.Builder("ball", gravity=(0, 0, -10)).body("ball", mass=4, inertia=(1, 1, 1))
     robot = builder.joint("fall", "prismatic", None, "ball", axis=(0, 0, 1), lower=0.0).build()
     options = {"integrator": "rk4", "step": 1e-3, "limits": "ignore"}
-    with pytest.raises(rm.SimulationError, match=r"swing at 5e\+03 rad/s: .* 0.00057 s") as caught:
+    with pytest.raises(
+        rm.errors.SimulationError, match=r"swing at 5e\+03 rad/s: .* 0.00057 s"
+    ) as caught:
         rm.simulate(robot, [1.0], [0.0], 2.0, **grouped(stops=1e8, **options))
     assert caught.value.time == pytest.approx(np.sqrt(0.2), abs=2e-3)
     run = rm.simulate(

@@ -187,8 +187,8 @@ def test_unstable_steps_are_errors():
     robot = VT18.replace_joint("J2", damping=1e9)
     q, v = moving(robot)
     with (
-        pytest.warns(rm.SimulationWarning),
-        pytest.raises(rm.SimulationError, match="a state that is not finite"),
+        pytest.warns(rm.errors.SimulationWarning),
+        pytest.raises(rm.errors.SimulationError, match="a state that is not finite"),
     ):
         rm.simulate(
             robot,

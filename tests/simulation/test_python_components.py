@@ -67,7 +67,7 @@ def test_code_is_never_run_without_permission(scenario, tmp_path):
     )
     file = scenario()
     for load in (rm.load_scenario, lambda f: rm.load_scenario(f, allow_code=False)):
-        with pytest.raises(rm.ModelError, match=r"line 6.*laws.py:Damper.*--allow-code"):
+        with pytest.raises(rm.errors.ModelError, match=r"line 6.*laws.py:Damper.*--allow-code"):
             load(file)
     assert not mark.exists()
     rm.load_scenario(file, allow_code=True)
@@ -120,17 +120,19 @@ def test_the_robot_is_given_to_a_class_that_takes_it(scenario):
     ],
 )
 def test_refusals(scenario, name, more, reason):
-    with pytest.raises(rm.ModelError, match=reason):
+    with pytest.raises(rm.errors.ModelError, match=reason):
         rm.load_scenario(scenario(name, more), allow_code=True)
 
 
 def test_a_file_that_is_no_python_is_refused_with_its_line(scenario, tmp_path):
     (tmp_path / "laws.py").write_text("import remora\nclass Damper(\n", encoding="utf-8")
-    with pytest.raises(rm.ModelError, match=r"laws.py cannot be loaded: SyntaxError.*line 2"):
+    with pytest.raises(
+        rm.errors.ModelError, match=r"laws.py cannot be loaded: SyntaxError.*line 2"
+    ):
         rm.load_scenario(scenario(), allow_code=True)
 
 
 def test_a_class_of_a_package(scenario):
     file = scenario("remora.world.spring:Spring", ", arguments: {stiffness: 1}")
-    with pytest.raises(rm.ModelError, match="missing"):
+    with pytest.raises(rm.errors.ModelError, match="missing"):
         rm.load_scenario(file, allow_code=True)

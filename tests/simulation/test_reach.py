@@ -101,7 +101,7 @@ def test_limits_of_joints_on_the_inertial_frame_and_of_followers(robot, name, go
     assert np.abs(plan.v[:, 0]).max() == pytest.approx(limit, rel=1e-3)
     assert np.abs(plan.v[:, 0]).max() < limit * (1.0 + 1e-9)
     with pytest.raises(
-        rm.InvalidValue, match=rf"limit of joint '{name}' needs {plan.duration:.4g}"
+        rm.errors.InvalidValue, match=rf"limit of joint '{name}' needs {plan.duration:.4g}"
     ):
         rm.plan_reach(robot, q, "tool", target, 0.9 * plan.duration, base="fixed", path=path)
 
@@ -265,14 +265,14 @@ def test_a_reach_is_resumed_and_described(written, tmp_path):
 )
 def test_contradictions_of_a_reach_are_found_before_the_run(written, phase, reason):
     phases = f"  - {{duration: 20, {phase}, reach: {{frame: tool, target: {AWAY}}}}}\n"
-    with pytest.raises(rm.ModelError, match=reason):
+    with pytest.raises(rm.errors.ModelError, match=reason):
         rm.load_scenario(written(phases))
 
 
 def test_targets_of_a_reach_that_move_or_are_unknown_are_refused(written):
     for target, reason in (("link_1", "moves with a body"), ("hook", "no body or frame named")):
         phases = f"  - {{duration: 20, reach: {{frame: tool, target: {target}}}}}\n"
-        with pytest.raises(rm.ModelError, match=reason):
+        with pytest.raises(rm.errors.ModelError, match=reason):
             rm.load_scenario(written(phases))
 
 

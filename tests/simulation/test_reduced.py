@@ -41,7 +41,7 @@ def test_the_reduced_model_moves_as_the_full_one(full):
     assert_close(run.v, full.v, rtol=1e-9)
     assert_close(run.work, full.work, rtol=1e-9)
     # momentum is kept by construction, to rounding, whatever the steps are
-    size = np.abs(run.twists).max() * np.abs(rm.locked_inertia(ROBOT, q)).max()
+    size = np.abs(run.twists).max() * np.abs(rm.dynamics.locked_inertia(ROBOT, q)).max()
     assert np.abs(run.momentum - run.momentum[0]).max() < 1e-14 * max(1.0, size) * 100
     assert run.settings["model"] == "reduced"
 
@@ -66,7 +66,7 @@ def test_coarse_steps_keep_momentum_in_the_reduced_model_only():
 
 def test_the_equivalent_manipulator_moves_as_the_full_model(full):
     twin = rm.equivalent_manipulator(ROBOT)
-    q, v = rm.equivalent_state(ROBOT, full.q[0], full.v[0])
+    q, v = rm.papers.fpg11.equivalent_state(ROBOT, full.q[0], full.v[0])
     run = rm.simulate(twin, q, v, 60.0, **grouped(torque=forces(3), **PRECISE))
     assert_close(run.q[:, 4:], full.q[:, 8:], rtol=1e-9)
     assert_close(run.v, np.delete(full.v, [3, 4, 5], axis=1), rtol=1e-9)
@@ -80,8 +80,8 @@ def test_pinocchio_as_a_second_witness_of_the_equivalent_manipulator(full):
     integrate = pytest.importorskip("scipy.integrate")
     twin = rm.equivalent_manipulator(ROBOT)
     model, _, _ = pinocchio_model(twin)
-    data, layout = model.createData(), rm.pinocchio_layout(twin, model)
-    q, v = rm.equivalent_state(ROBOT, full.q[0], full.v[0])
+    data, layout = model.createData(), rm.layouts.pinocchio(twin, model)
+    q, v = rm.papers.fpg11.equivalent_state(ROBOT, full.q[0], full.v[0])
     torque = forces(3)
     # Pinocchio's order is read off its layout: quaternion x, y, z, w; speeds as ours
     first, speed = layout.q_to(q), layout.v_to(q, v)

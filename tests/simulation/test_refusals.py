@@ -18,7 +18,7 @@ Q, V = rm.neutral(VT18), np.zeros(9)
 
 
 def stopping(**options):
-    with pytest.raises(rm.SimulationError) as caught:
+    with pytest.raises(rm.errors.SimulationError) as caught:
         rm.simulate(VT18, Q, V, 5.0, **grouped(**options))
     return caught.value
 
@@ -75,7 +75,7 @@ def test_a_step_that_underflows():
     """A force that goes to infinity in finite time."""
     builder = rm.Builder("mass").body("mass", mass=1, inertia=(1, 1, 1))
     robot = builder.joint("slide", "prismatic", None, "mass").build()
-    with pytest.raises(rm.SimulationError, match="steps became too short") as caught:
+    with pytest.raises(rm.errors.SimulationError, match="steps became too short") as caught:
         rm.simulate(robot, [0.0], [1.0], 5.0, torque=lambda t, q, v: v**2)
     assert caught.value.time == pytest.approx(1.0, abs=1e-6)  # v = 1/(1 - t)
     assert len(caught.value.recording) > 20
@@ -281,7 +281,7 @@ def test_a_full_disk_stops_the_run_and_keeps_it(tmp_path):
         try:
             steps = rm.Integrator(max_step=0.02)
             rm.simulate(robot, q, v, 200.0, integrator=steps, record=rm.Record(folder=sys.argv[1]))
-        except rm.SimulationError as error:
+        except rm.errors.SimulationError as error:
             print(error)
             print(len(error.recording), error.recording.status, error.time)
     """
@@ -304,7 +304,7 @@ def test_a_full_disk_stops_the_run_and_keeps_it(tmp_path):
 def test_a_controller_that_drives_the_robot_ever_faster_is_stopped():
     law = rm.ZeroOrderHold(lambda t, q, v: np.concatenate([np.zeros(6), 30.0 * v[6:]]), 0.1)
     v = np.full(9, 0.1)
-    with pytest.raises(rm.SimulationError, match=r"2000 steps were not enough|too short"):
+    with pytest.raises(rm.errors.SimulationError, match=r"2000 steps were not enough|too short"):
         rm.simulate(VT18, Q, v, 1000.0, torque=law, integrator=rm.Integrator(max_steps=2000))
     with pytest.raises(rm.RemoraError, match="max_steps must be positive"):
         rm.simulate(VT18, Q, V, 1.0, integrator=rm.Integrator(max_steps=0))

@@ -255,7 +255,7 @@ def test_steps_of_a_phase_are_counted_on(tmp_path, monkeypatch):
                 raise KeyboardInterrupt
 
         monkeypatch.setattr(progress, "INTERVAL", 0.0)
-        with warnings.catch_warnings(), contextlib.suppress(rm.SimulationError):
+        with warnings.catch_warnings(), contextlib.suppress(rm.errors.SimulationError):
             warnings.simplefilter("ignore", RuntimeWarning)
             rm.simulate(
                 ROBOT,

@@ -22,17 +22,19 @@ CAUSE = r"rounding exceeds atol=1e-12: at 603. m/s .* use atol=1e-05, or coordin
 
 
 def test_tolerances_below_rounding_are_refused():
-    with pytest.raises(rm.InvalidValue, match=f"1000000 steps are not enough for 50000 s: {CAUSE}"):
+    with pytest.raises(
+        rm.errors.InvalidValue, match=f"1000000 steps are not enough for 50000 s: {CAUSE}"
+    ):
         rm.simulate(ROBOT, Q, V, 50_000.0)
     states = {"q": np.stack([Q, Q]), "v": np.stack([V, V])}
-    with pytest.raises(rm.InvalidValue, match=CAUSE):
+    with pytest.raises(rm.errors.InvalidValue, match=CAUSE):
         rm.simulate_batch(ROBOT, **grouped(True, **states, duration=50_000.0, integrator="dop853"))
 
 
 def test_many_steps_due_to_rounding_are_announced_and_explained():
     with (
-        pytest.warns(rm.SimulationWarning, match=CAUSE),
-        pytest.raises(rm.SimulationError, match=f"3000 steps were not enough .*: {CAUSE}"),
+        pytest.warns(rm.errors.SimulationWarning, match=CAUSE),
+        pytest.raises(rm.errors.SimulationError, match=f"3000 steps were not enough .*: {CAUSE}"),
     ):
         rm.simulate(ROBOT, Q, V, 5.0, integrator=rm.Integrator(max_steps=3_000))
 

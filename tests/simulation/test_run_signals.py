@@ -291,7 +291,7 @@ def test_scenario_files(tmp_path):
     assert crossed["first.crossed"] == pytest.approx(far, abs=1e-6)
     assert crossed["second.crossed"] == pytest.approx(4.0, abs=1e-6)
     file.write_text(SCENARIO.replace("events.far", "events.fra"), encoding="utf-8")
-    with pytest.raises(rm.ModelError, match="fra") as refused:
+    with pytest.raises(rm.errors.ModelError, match="fra") as refused:
         rm.load_scenario(file)
     assert "far" in str(refused.value)
 
@@ -345,14 +345,14 @@ def test_the_time_of_an_event_is_that_of_its_first_occurrence():
 
 def test_unknown_events_are_refused_with_those_that_exist():
     other = rm.Event(lambda t, q, v: q[0] - 0.5, "other")
-    with pytest.raises(rm.UnknownName, match=r"half_way.*known: other"):
+    with pytest.raises(rm.errors.UnknownName, match=r"half_way.*known: other"):
         rm.simulate(
             system(), [0.1], [0.6], 1.0, events=[other], physics=rm.Physics(limits="ignore")
         )
-    with pytest.raises(rm.UnknownName, match="half_way"):
+    with pytest.raises(rm.errors.UnknownName, match="half_way"):
         rm.simulate_batch(system(), [0.1], [0.6], 1.0, integrator=rm.Integrator(step=0.1), runs=1)
     with pytest.raises(
-        rm.ModelError, match=r"no output 'phase\.indx'; did you mean 'phase\.index'"
+        rm.errors.ModelError, match=r"no output 'phase\.indx'; did you mean 'phase\.index'"
     ):
         rm.System(slider(), [Push()], {"push.command": "phase.indx"})
 
@@ -400,7 +400,7 @@ class Sometimes(rm.Component):
 
 def test_a_phase_that_is_read_sometimes_is_refused():
     own = rm.System(slider(), [Sometimes()])
-    with pytest.raises(rm.SimulationError, match=r"connect an input to 'phase\.index'"):
+    with pytest.raises(rm.errors.SimulationError, match=r"connect an input to 'phase\.index'"):
         rm.simulate(own, [0.0], [0.0], 1.0)
 
 

@@ -181,14 +181,16 @@ def test_another_gain_is_another_run(make, tmp_path):
 
 
 def test_another_row_of_a_table_is_another_run(monkeypatch, tmp_path):
-    own = rm.FORMULATIONS["composite"]
+    own = rm.dynamics.FORMULATIONS["composite"]
 
     def run(factor, **more):
         def hybrid(*arguments):
             vdot, tau = own.hybrid(*arguments)
             return factor * vdot, tau
 
-        monkeypatch.setitem(rm.FORMULATIONS, "mine", dataclasses.replace(own, hybrid=hybrid))
+        monkeypatch.setitem(
+            rm.dynamics.FORMULATIONS, "mine", dataclasses.replace(own, hybrid=hybrid)
+        )
         return rm.simulate(
             ROBOT, Q, V, 0.5, **grouped(formulation="mine", out=tmp_path / "run", **more)
         )

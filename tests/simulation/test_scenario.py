@@ -34,7 +34,7 @@ HEAD = "scenario: 1\nrobot: vt18_satellite\n"
 
 
 def refused(write, text):
-    with pytest.raises(rm.ModelError) as told:
+    with pytest.raises(rm.errors.ModelError) as told:
         rm.load_scenario(write(text))
     return told.value
 
@@ -237,9 +237,9 @@ def test_a_spline_is_smooth_and_meets_its_points():
 
 def test_the_bundled_ones_are_listed_and_load():
     assert {"grasp_push", "hold_attitude", "reach_payload", "unfold", "vt18"} <= set(
-        rm.bundled_scenarios()
+        rm.bundled("scenarios")
     )
-    for name in rm.bundled_scenarios():
+    for name in rm.bundled("scenarios"):
         scenario = rm.load_scenario(name)
         assert scenario.description
         assert all(phase.name for phase in scenario.phases)
@@ -502,24 +502,26 @@ def test_faults_of_the_rest(write, more, told):
 
 def test_files_that_are_none(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(rm.ModelError, match="cannot be read: No such file"):
+    with pytest.raises(rm.errors.ModelError, match="cannot be read: No such file"):
         rm.load_scenario("missing.yaml")
-    with pytest.raises(rm.UnknownName, match=r"known: .*grasp_push, hold_attitude, .*unfold, vt18"):
+    with pytest.raises(
+        rm.errors.UnknownName, match=r"known: .*grasp_push, hold_attitude, .*unfold, vt18"
+    ):
         rm.load_scenario("unfolds")
-    with pytest.raises(rm.ModelError, match="not a regular file"):
+    with pytest.raises(rm.errors.ModelError, match="not a regular file"):
         rm.load_scenario(tmp_path)
     (tmp_path / "dir.yaml").mkdir()
-    with pytest.raises(rm.ModelError, match="not a regular file"):
+    with pytest.raises(rm.errors.ModelError, match="not a regular file"):
         rm.load_scenario("dir.yaml")
-    with pytest.raises(rm.ModelError, match=r"must end with \.yaml"):
+    with pytest.raises(rm.errors.ModelError, match=r"must end with \.yaml"):
         rm.load_scenario("robot.urdf")
     (tmp_path / "bytes.yaml").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(rm.ModelError, match="not UTF-8"):
+    with pytest.raises(rm.errors.ModelError, match="not UTF-8"):
         rm.load_scenario("bytes.yaml")
-    with pytest.raises(rm.InvalidValue, match="a path is needed"):
+    with pytest.raises(rm.errors.InvalidValue, match="a path is needed"):
         rm.load_scenario(3)
     (tmp_path / "folder").mkdir()
-    with pytest.raises(rm.ModelError, match="not a regular file"):
+    with pytest.raises(rm.errors.ModelError, match="not a regular file"):
         rm.load_scenario("folder")
 
 
@@ -554,4 +556,4 @@ def test_the_format_knows_every_integrator_and_controller():
     names = either[0]["enum"]
     assert names == sorted(rm.INTEGRATORS, key=names.index)
     laws = schema()["$defs"]["PhaseFile"]["properties"]["controllers"]["items"]["discriminator"]
-    assert set(laws["mapping"]) == set(rm.CONTROLLERS)
+    assert set(laws["mapping"]) == set(rm.control.CONTROLLERS)

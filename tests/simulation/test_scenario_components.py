@@ -61,14 +61,14 @@ def test_the_file_is_the_system_in_python(run):
     q, v = rm.neutral(robot), np.zeros(13)
     v[0] = np.radians(1.0)
     parts = [
-        rm.RateGyro("bus", noise=np.radians(0.1), sample_time=0.1, name="gyro"),
-        rm.AttitudePD(robot, (1, 0, 0, 0), 20, 100, 0.1, delay=0.1, name="attitude",
+        rm.sensors.RateGyro("bus", noise=np.radians(0.1), sample_time=0.1, name="gyro"),
+        rm.control.AttitudePD(robot, (1, 0, 0, 0), 20, 100, 0.1, delay=0.1, name="attitude",
                       rate_input=True, torque_output=True),
-        rm.FirstOrderActuator(frame="bus", time_constant=0.2, limit=2, name="wheels"),
+        rm.actuators.FirstOrderActuator(frame="bus", time_constant=0.2, limit=2, name="wheels"),
         rm.SignalSource(rm.Pulse(0.5, 1.0, 1.0), name="burn"),
-        rm.Thruster("tool", 0.5, (0, 1, 0)),
-        rm.Threshold(0.25, "N", name="firing"),
-        rm.Spring("bus", "tool", 0.1),
+        rm.actuators.Thruster("tool", 0.5, (0, 1, 0)),
+        rm.sensors.Threshold(0.25, "N", name="firing"),
+        rm.world.Spring("bus", "tool", 0.1),
     ]  # fmt: skip
     wires = {"wheels.command": "attitude.torque", "thruster.command": "burn.value",
              "firing.signal": "thruster.force"}  # fmt: skip
@@ -154,7 +154,7 @@ def test_panels_of_signals_have_their_names_and_units(run):
     assert [p.title for p in panels(run, "thruster.force", choice(run))] == ["thruster.force"]
     figure = run.plot("gyro.rate", "attitude")
     assert figure.axes[0].get_title(loc="left").startswith("gyro.rate")
-    with pytest.raises(rm.UnknownName, match=r"gyro\.rate"):
+    with pytest.raises(rm.errors.UnknownName, match=r"gyro\.rate"):
         run.plot("gyro.rat")
 
 
@@ -201,7 +201,7 @@ def test_the_report_lists_components_and_draws_signals(run):
 
 def test_control_laws_of_phases_are_told_in_words():
     robot = rm.load("servicer")
-    law = rm.JointPD(robot, {"elbow_pitch": 0.5}, 2.0, 3.0, 0.05)
+    law = rm.control.JointPD(robot, {"elbow_pitch": 0.5}, 2.0, 3.0, 0.05)
     told = loaded({"sum": [described(law), {"elbow_pitch": 1.0}]})
     assert told == (
         "JointPD: joints elbow_pitch, goal 0.5, kp 2, kd 3, every 0.05 s; elbow_pitch: 1"
@@ -221,7 +221,7 @@ def test_a_run_without_components_has_no_table():
 
 
 def faults(write, text):
-    with pytest.raises(rm.ModelError) as told:
+    with pytest.raises(rm.errors.ModelError) as told:
         rm.load_scenario(write(text))
     return {(f.line, f.element): f.reason for f in told.value.faults}
 

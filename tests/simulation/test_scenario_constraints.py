@@ -49,7 +49,7 @@ def write(tmp_path, monkeypatch):
 
 
 def faults(write, text):
-    with pytest.raises(rm.ModelError) as told:
+    with pytest.raises(rm.errors.ModelError) as told:
         rm.load_scenario(write(text))
     return {(f.line, f.element): f.reason for f in told.value.faults}
 
@@ -59,7 +59,7 @@ def test_a_capture_in_a_file_is_that_of_simulate(write):
     run = scenario.run()
     both = rm.combine({"chaser": CHASER, "target": TARGET})
     ends = "chaser/grapple", "target/fixture"
-    both = rm.add_constraint(both, "grasp", "fixed", *ends, active=False)
+    both = rm.loops.add_constraint(both, "grasp", "fixed", *ends, active=False)
     assert scenario.robot == both
     q, v = rm.neutral(both), np.zeros(both.nv)
     q[8:] = rm.algebra.pose.from_translation(np.array([2.1, 0.0, 0.0]))
@@ -122,15 +122,15 @@ def test_constraints_of_every_kind_are_added(write, tmp_path):
         """)
     ).robot
     arm = rm.load("vt18_satellite")
-    own = rm.add_constraint(arm, "anchor", "spherical", None, "body_1", active=False)
-    own = rm.add_constraint(
+    own = rm.loops.add_constraint(arm, "anchor", "spherical", None, "body_1", active=False)
+    own = rm.loops.add_constraint(
         own, "strut", "rod", "body_1", "body_3", length=2, child_xyz=(1, 0, 0), active=False
     )
-    own = rm.add_constraint(
+    own = rm.loops.add_constraint(
         own, "pin", "revolute", "body_1", "body_4", axis=(0, 1, 0), parent_rpy=(np.pi / 2, 0, 0),
         active=False,
     )  # fmt: skip
-    own = rm.add_constraint(
+    own = rm.loops.add_constraint(
         own, "pair", "gear", "J1", "J2", ratio=-2, offset=np.radians(10), active=False
     )
     assert robot == own
@@ -146,8 +146,8 @@ def test_a_start_is_closed(write, tmp_path):
         """
     scenario = rm.load_scenario(write(text))
     robot = scenario.robot
-    assert np.abs(rm.constraint_residual(robot, scenario.q)).max() < 1e-12
-    assert np.abs(rm.constraint_jacobian(robot, scenario.q) @ scenario.v).max() < 1e-12
+    assert np.abs(rm.loops.constraint_residual(robot, scenario.q)).max() < 1e-12
+    assert np.abs(rm.loops.constraint_jacobian(robot, scenario.q) @ scenario.v).max() < 1e-12
     assert scenario.run().conservation().constraint < 1e-12
     found = faults(write, text.replace("loop.yaml", "target.yaml").replace("shoulder", "base"))
     assert any("no constraint" in reason for reason in found.values())

@@ -98,5 +98,5 @@ def test_breaks_of_your_own_components_must_be_finite():
         def interface(self, robot):
             return rm.Interface(breaks=(0.0, np.inf))
 
-    with pytest.raises(rm.ModelError, match="breaks must be finite"):
+    with pytest.raises(rm.errors.ModelError, match="breaks must be finite"):
         rm.System(ROBOT, [Own()])

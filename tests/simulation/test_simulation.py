@@ -378,7 +378,7 @@ def test_a_failure_names_its_time_and_keeps_what_was_recorded():
     sim.advance(0.3)
     state = sim.save()
     for _ in range(2):  # again, too
-        with pytest.raises(rm.SimulationError) as error:
+        with pytest.raises(rm.errors.SimulationError) as error:
             sim.advance(1.0)
         assert 0.4 <= error.value.time < 1.0
         assert len(error.value.recording) >= 4
@@ -452,7 +452,9 @@ def test_a_run_that_fails_at_its_start_keeps_its_state():
 
     sim = rm.Simulation(PLAIN, Q, V + 0.1, 1.0, torque=broken)
     for until in (0.5, 0.7):  # told again
-        with pytest.raises(rm.SimulationError, match=r"at t = 0 s: .*torque raised ValueError: no"):
+        with pytest.raises(
+            rm.errors.SimulationError, match=r"at t = 0 s: .*torque raised ValueError: no"
+        ):
             sim.advance(until)
     assert (sim.t, sim.status, sim.ended) == (0.0, "failed", True)
     assert np.array_equal(sim.q, Q)

@@ -18,7 +18,7 @@ def started(**joints):
 
 
 def test_degrees_typed_for_radians():
-    with pytest.warns(rm.SimulationWarning, match=DEGREES):
+    with pytest.warns(rm.errors.SimulationWarning, match=DEGREES):
         rm.simulate(ROBOT, started(shoulder_roll=90.0), np.zeros(ROBOT.nv), 0.01)
 
 
@@ -28,13 +28,13 @@ def test_several_joints_and_a_little_too_far():
         r"joint 'shoulder_roll' starts at -2\.98 rad, beyond its lower limit of -2\.97 rad; "
         r"joint 'shoulder_pitch' starts at 2\.2 rad, beyond its upper limit of 2\.1 rad$"
     )
-    with pytest.warns(rm.SimulationWarning, match=text):
+    with pytest.warns(rm.errors.SimulationWarning, match=text):
         rm.simulate(ROBOT, q, np.zeros(ROBOT.nv), 0.01)
 
 
 def test_a_batch_names_the_worst_run():
     q = np.stack([started(shoulder_roll=x) for x in (0.0, 3.0, 90.0, 2.97)])
-    with pytest.warns(rm.SimulationWarning, match=f"^run 2: {DEGREES}$"):
+    with pytest.warns(rm.errors.SimulationWarning, match=f"^run 2: {DEGREES}$"):
         rm.simulate_batch(
             ROBOT, q, np.zeros((4, ROBOT.nv)), 0.01, integrator=rm.Integrator(step=0.01)
         )
@@ -63,11 +63,11 @@ def test_scenarios_and_campaigns_on_the_command_line(tmp_path):
         "outputs: {angle: {joint: shoulder_roll}}\n",
         encoding="utf-8",
     )
-    with pytest.warns(rm.SimulationWarning, match=DEGREES) as told:
+    with pytest.warns(rm.errors.SimulationWarning, match=DEGREES) as told:
         found = CliRunner().invoke(app, ["run", str(tmp_path / "far.yaml"), "--quiet"])
     assert found.exit_code == 0, found.output
     assert len(told) == 1
-    with pytest.warns(rm.SimulationWarning, match=DEGREES) as told:
+    with pytest.warns(rm.errors.SimulationWarning, match=DEGREES) as told:
         campaigns.campaign(tmp_path / "study.yaml", tmp_path / "out", workers=0, progress=False)
     assert len(told) == 1
 

@@ -64,7 +64,7 @@ def test_a_followers_damping_counts_at_its_leader() -> None:
 def test_a_stiff_robot_runs_with_radau_and_says_so(options) -> None:
     robot = arm(**options)
     q, v = np.array([0.3, -0.2]), np.zeros(2)
-    with pytest.warns(rm.SimulationWarning, match="'knuckle'.*integrator='radau' is used"):
+    with pytest.warns(rm.errors.SimulationWarning, match="'knuckle'.*integrator='radau' is used"):
         run = rm.simulate(robot, q, v, 1.0)
     assert run.settings["integrator"] == "radau"
     assert len(run) < 50_000
@@ -90,7 +90,7 @@ def test_a_stiff_joint_that_is_locked_does_not_count() -> None:
 
 def test_too_many_steps_name_the_stiffest_joint() -> None:
     robot = arm(damping=1.0)
-    with pytest.raises(rm.SimulationError, match=r"'knuckle' \(damping 1, friction 0\)"):
+    with pytest.raises(rm.errors.SimulationError, match=r"'knuckle' \(damping 1, friction 0\)"):
         rm.simulate(
             robot, np.zeros(2), np.zeros(2), 1.0, integrator=rm.Integrator("dop853", max_steps=50)
         )
@@ -101,9 +101,9 @@ def test_fixed_steps_that_damping_makes_unstable_are_warned_of():
     builder = rm.Builder("damped").body("mass", mass=1, inertia=(1, 1, 1))
     builder = builder.joint("slide", "prismatic", None, "mass", axis=(0, 0, 1), damping=3.2e3)
     robot = builder.build()
-    with pytest.warns(rm.SimulationWarning, match=r"'slide' .* at most 0.00087 s"):
+    with pytest.warns(rm.errors.SimulationWarning, match=r"'slide' .* at most 0.00087 s"):
         rm.simulate(robot, [0.0], [1.0], 0.01, integrator=rm.Integrator("rk4", step=1e-3))
-    with pytest.warns(rm.SimulationWarning, match=r"'slide' .* at most 0.00087 s"):
+    with pytest.warns(rm.errors.SimulationWarning, match=r"'slide' .* at most 0.00087 s"):
         rm.simulate_batch(robot, [[0.0]], [[1.0]], 0.01, integrator=rm.Integrator(step=1e-3))
     run = rm.simulate(
         robot, [0.0], [1.0], 0.01, integrator=rm.Integrator("rk4", step=8e-4)

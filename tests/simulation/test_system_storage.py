@@ -50,7 +50,7 @@ def test_signals_have_names_units_and_shapes():
     assert run.signals["gyro.ok"].tolist() == [1.0] * 11
     assert run.quantity("gyro.rate") is run.signals["gyro.rate"]
     assert "signals: gyro.rate [rad/s], gyro.ok, filter.estimate [rad/s]" in repr(run)
-    with pytest.raises(rm.UnknownName, match="signal of the run"):
+    with pytest.raises(rm.errors.UnknownName, match="signal of the run"):
         run.signals["gyro.rates"]
     assert not rm.simulate(slider(), [0.0], [0.1], 1.0).signals
     with pytest.raises(ValueError, match="read-only"):
@@ -132,7 +132,7 @@ def test_names_of_signals_are_checked():
         def outputs(self, at):
             return {"../x": 0.0 * at.t}
 
-    with pytest.raises(rm.ModelError, match=r"'\.\./x' in outputs: a name has letters"):
+    with pytest.raises(rm.errors.ModelError, match=r"'\.\./x' in outputs: a name has letters"):
         rm.System(slider(), [Bad()])
 
 
@@ -147,7 +147,7 @@ def test_signals_are_drawn():
     assert panel.lines[1].values.tolist() == run.signals["gyro.rate"][:, 1].tolist()
     assert len(panels(run, "signals", choice(run))) == 3
     assert len(run.plot("gyro.rate", "filter.estimate").axes) >= 2
-    with pytest.raises(rm.UnknownName, match="gyro"):
+    with pytest.raises(rm.errors.UnknownName, match="gyro"):
         run.plot("gyro.rates")
     assert offered(run)[-3:] == ["gyro.rate, rad/s", "gyro.ok", "filter.estimate, rad/s"]
     plot = plot_of(run, "gyro.rate, rad/s")

@@ -291,7 +291,8 @@ def test_all_integrators_agree():
 
 def test_a_system_is_copied_and_pickled():
     system = rm.System(
-        slider(), [rm.JointPD(slider(), {"slide": 0.5}, 4.0, 1.0, 0.1, name="law", delay=0.03)]
+        slider(),
+        [rm.control.JointPD(slider(), {"slide": 0.5}, 4.0, 1.0, 0.1, name="law", delay=0.03)],
     )
     for again in (copy.deepcopy(system), copy.copy(system), pickle.loads(pickle.dumps(system))):
         assert again == system
@@ -426,7 +427,9 @@ def test_ticks_count_from_the_start_of_the_run_and_go_on_through_phases():
 
 def test_a_sample_time_below_the_resolution_of_time_is_refused():
     system = rm.System(slider(), [PID(name="pid", sample_time=1e-17)])
-    with pytest.raises(rm.SimulationError, match=r"sample time of component 'pid'.*is too short"):
+    with pytest.raises(
+        rm.errors.SimulationError, match=r"sample time of component 'pid'.*is too short"
+    ):
         rm.simulate(system, [0.0], [0.0], 1.0, start=1.0)
 
 
@@ -611,8 +614,8 @@ def test_pd_laws_are_components():
 
     robot = rm.load("servicer")
     goal = {"elbow_pitch": 0.4, "shoulder_pitch": -0.3}
-    joints = rm.JointPD(robot, goal, 20.0, 30.0, 0.05)
-    base = rm.AttitudePD(robot, [1.0, 0.1, 0.0, 0.0], 40.0, 150.0, 0.1)
+    joints = rm.control.JointPD(robot, goal, 20.0, 30.0, 0.05)
+    base = rm.control.AttitudePD(robot, [1.0, 0.1, 0.0, 0.0], 40.0, 150.0, 0.1)
     q, v = rm.neutral(robot), np.zeros(robot.nv)
     system = rm.System(robot, [joints, base])
     assert not system.untraceable
@@ -629,7 +632,7 @@ def test_pd_laws_are_components():
 
 
 def test_a_continuous_pd_law_in_a_system_and_as_torque():
-    law = rm.JointPD(slider(), {"slide": 0.5}, 4.0, 1.0, None)
+    law = rm.control.JointPD(slider(), {"slide": 0.5}, 4.0, 1.0, None)
     a = rm.simulate(rm.System(slider(), [law]), [0.0], [0.0], 2.0, **grouped(**TIGHT))
     b = rm.simulate(slider(), [0.0], [0.0], 2.0, **grouped(torque=law, **TIGHT))
     w = np.sqrt(4.0 - 0.25)
@@ -639,12 +642,12 @@ def test_a_continuous_pd_law_in_a_system_and_as_torque():
 
 
 def test_what_needs_a_system_is_refused_as_torque():
-    late = rm.JointPD(slider(), {"slide": 0.5}, 4.0, 1.0, 0.1, delay=0.05)
+    late = rm.control.JointPD(slider(), {"slide": 0.5}, 4.0, 1.0, 0.1, delay=0.05)
     with pytest.raises(rm.RemoraError, match="offset and the delay of JointPD need a system"):
         rm.simulate(slider(), [0.0], [0.0], 1.0, torque=late)
     with pytest.raises(rm.RemoraError, match="cannot be the component Lag"):
         rm.simulate(slider(), [0.0], [0.0], 1.0, torque=Lag())
-    other = rm.JointPD(rm.load("servicer"), {"elbow_pitch": 0.1}, 1.0, 1.0, 0.1)
+    other = rm.control.JointPD(rm.load("servicer"), {"elbow_pitch": 0.1}, 1.0, 1.0, 0.1)
     with pytest.raises(rm.RemoraError, match="elbow_pitch"):
         rm.System(slider(), [other])
 

@@ -262,7 +262,7 @@ def by_pinocchio(case):
     """The final state by Pinocchio's ABA in SciPy's DOP853, in Pinocchio's own coordinates."""
     pin = pytest.importorskip("pinocchio")
     model, _, _ = pinocchio_model(case.robot)
-    data, layout = model.createData(), rm.pinocchio_layout(case.robot, model)
+    data, layout = model.createData(), rm.layouts.pinocchio(case.robot, model)
 
     def coordinate_rates(q, v):
         for joint in model.joints.tolist()[1:]:
@@ -295,7 +295,7 @@ def by_mujoco(case, step):
     mujoco = pytest.importorskip("mujoco")
     model = mujoco_model(case.robot)
     model.opt.timestep, model.opt.integrator = step, mujoco.mjtIntegrator.mjINT_RK4
-    data, layout = mujoco.MjData(model), rm.mujoco_layout(case.robot, model)
+    data, layout = mujoco.MjData(model), rm.layouts.mujoco(case.robot, model)
     q, v = case.start
     data.qpos[:], data.qvel[:] = layout.q_to(q), layout.v_to(q, v)
 

@@ -102,13 +102,13 @@ def test_a_torque_of_a_batch_sees_the_new_value(monkeypatch):
 
 
 def test_a_formulation_sees_the_new_value(monkeypatch):
-    original = rm.FORMULATIONS["composite"]
+    original = rm.dynamics.FORMULATIONS["composite"]
 
     def hybrid(*arguments):
         vdot, tau = original.hybrid(*arguments)
         return float(os.environ["FORCE"]) * vdot, tau
 
-    monkeypatch.setitem(rm.FORMULATIONS, "mine", type(original)(hybrid, None))
+    monkeypatch.setitem(rm.dynamics.FORMULATIONS, "mine", type(original)(hybrid, None))
     ends = []
     for force in (1.0, 4.0):
         monkeypatch.setenv("FORCE", str(force))

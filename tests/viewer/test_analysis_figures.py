@@ -10,7 +10,7 @@ from scipy.spatial import ConvexHull
 import remora as rm
 from remora.algebra import pose
 from remora.analysis.cells import Grid
-from remora.analysis.conditioning import NEAR, SINGULAR
+from remora.analysis.jacobian_conditioning import NEAR, SINGULAR
 from remora.viewer.figures import workspace_figures as figures
 from remora.viewer.figures.conditioning_figure import conditioning_figure
 from remora.viewer.figures.interconnection_figure import interconnection_figure
@@ -133,7 +133,7 @@ def test_boundaries_of_straight_paths_are_drawn_by_reason():
     with_robot = figures.straight_path_figure(found, robot, rm.neutral(robot)).axes[0]
     assert len(with_robot.patches) > len(ax.patches)
     assert len(figures.straight_path_figure(found, robot).axes[0].patches) == len(ax.patches)
-    with pytest.raises(rm.InvalidValue, match="has no figure"):
+    with pytest.raises(rm.errors.InvalidValue, match="has no figure"):
         figures.straight_path_figure(SimpleNamespace(plane=None))
 
 
@@ -228,7 +228,7 @@ def test_bands_of_a_batch_are_named_and_in_degrees():
     plain = plot_batch(batch, "q.J2", degrees=False).axes[0]
     assert plain.lines[0].get_ydata() == pytest.approx(np.percentile(q[..., place[0]], 50, axis=0))
     assert len(plot_batch(batch).axes) == len(robot.joints) - 1
-    with pytest.raises(rm.UnknownName, match=r"q\.none"):
+    with pytest.raises(rm.errors.UnknownName, match=r"q\.none"):
         plot_batch(batch, "q.none")
 
 

@@ -63,7 +63,7 @@ def test_coupling_is_that_of_the_library(robot):
     q, _ = rm.random_state(robot, 5)
     found = shapes.joint_coupling(CompiledRobot(robot), q)
     assert list(found) == ["j0", "j1", "hinge"]
-    assert np.allclose(list(found.values()), rm.coupling(robot, q).per_joint, rtol=1e-12)
+    assert np.allclose(list(found.values()), rm.analysis.coupling(robot, q).per_joint, rtol=1e-12)
 
 
 def test_the_cloud_is_the_boundary_of_the_workspace(robot, monkeypatch):
@@ -101,7 +101,9 @@ def test_overlays_follow_the_sliders(page, robot):
     assert np.allclose(middle, pose.translation(tip), atol=1e-5)
     sizes = rm.manipulability(robot, page.q, "tool", "floating", joints=["j0", "j1"]).semi_axes
     assert ", ".join(f"{s:.3f}" for s in sizes) in page._analysis.text
-    per_joint = dict(zip(["j0", "j1", "hinge"], rm.coupling(robot, page.q).per_joint, strict=True))
+    per_joint = dict(
+        zip(["j0", "j1", "hinge"], rm.analysis.coupling(robot, page.q).per_joint, strict=True)
+    )
     for name, (ball, label) in marks.items():
         assert label.text == f"{per_joint[name]:.3f}"
         at = pose.translation(page.poses(page.q)[robot.joint_index(name)])

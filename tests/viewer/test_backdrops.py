@@ -44,9 +44,9 @@ def test_scenes_by_name():
     assert chosen_scene(None, False, "space") == "space"
     assert chosen_scene(None, True, "space") == "dark"
     assert chosen_scene("dark", True, "space") == "dark"
-    with pytest.raises(rm.InvalidValue, match="name one"):
+    with pytest.raises(rm.errors.InvalidValue, match="name one"):
         chosen_scene("space", True, "studio")
-    with pytest.raises(rm.UnknownName, match="space, studio, dark"):
+    with pytest.raises(rm.errors.UnknownName, match="space, studio, dark"):
         rm.view("servicer", port=0, open=False, scene="moon")
 
 

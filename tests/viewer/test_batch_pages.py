@@ -93,5 +93,5 @@ def test_a_batch_on_disk(batch, tmp_path):
 
 @pytest.mark.parametrize("runs", [(5,), (-1,), ("one",), tuple(range(5)) * 3])
 def test_wrong_runs_are_refused(runs, batch):
-    with pytest.raises(rm.InvalidValue, match=r"has no run|at most 12"):
+    with pytest.raises(rm.errors.InvalidValue, match=r"has no run|at most 12"):
         batch.view(*runs, port=0, open=False)

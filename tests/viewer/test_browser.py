@@ -163,7 +163,7 @@ def floated(robot, q, joint, angle):
 
     def rate(s, x):
         here[:8], here[robot.joints[joint].q] = dq.normalize(x), s
-        A = rm.momentum_matrix(robot, here)
+        A = rm.dynamics.momentum_matrix(robot, here)
         twist = -np.linalg.solve(A[:, :6], A[:, column])
         return 0.5 * dq.mul(x, dq.pure(twist))
 

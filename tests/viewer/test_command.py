@@ -101,7 +101,7 @@ def test_files_of_odd_runs(run, tmp_path):
     none = rm.Recording(run.robot, {}, {name: rows[:0] for name, rows in run.columns.items()})
     with pytest.raises(rm.RemoraError, match="no samples"):
         rm.save_html(none, tmp_path / "a.html")
-    with pytest.raises(rm.InvalidValue, match="at least two"):
+    with pytest.raises(rm.errors.InvalidValue, match="at least two"):
         rm.save_html(run, tmp_path / "a.html", pictures=1)
     with pytest.raises(rm.RemoraError, match="cannot be written"):
         rm.save_html(run, tmp_path / "no" / "a.html")

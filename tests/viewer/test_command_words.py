@@ -135,7 +135,7 @@ def test_values_have_the_units_of_their_joint():
 
 
 def test_settings_of_controllers_have_units(robot):
-    law = rm.JointPD(
+    law = rm.control.JointPD(
         robot, {"elbow_pitch": 1.0, "wrist_pitch": -0.5}, {"elbow_pitch": 4.0, "wrist_pitch": 2.0},
         {"elbow_pitch": 1.0, "wrist_pitch": 1.0}, 0.05,
     )  # fmt: skip

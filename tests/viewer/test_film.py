@@ -72,10 +72,10 @@ def test_times_of_films_and_stills(run):
     assert render._still_time(long, None) == [55.0]
     assert render._still_time(long, 5.0) == [5.0]
     for at in (4.9, 105.1):
-        with pytest.raises(rm.InvalidValue, match="from 5 to 105 s"):
+        with pytest.raises(rm.errors.InvalidValue, match="from 5 to 105 s"):
             render._still_time(long, at)
     for seconds, fps in ((0.0, 20), (601.0, 20), (1.0, 0), (1.0, 61)):
-        with pytest.raises(rm.InvalidValue):
+        with pytest.raises(rm.errors.InvalidValue):
             render._film_times(run, seconds, fps)
 
 
@@ -197,7 +197,7 @@ def test_the_settings_of_a_film_reach_the_browser(run, program, tmp_path, monkey
     assert shown.shape == (32, 64, 3)
     assert shown[0, 0].tolist() == [50, 50, 50]  # 10 for each second, 40 for those before
     for size in ((15, 32), (64, 4098), (63, 32)):
-        with pytest.raises(rm.InvalidValue, match="even numbers from 16 to 4096"):
+        with pytest.raises(rm.errors.InvalidValue, match="even numbers from 16 to 4096"):
             rm.render(run, file, size=size, browser=program)
     with pytest.raises(rm.RemoraError, match="no such folder"):
         rm.render(run, tmp_path / "none" / "a.png", browser=program)

@@ -147,7 +147,7 @@ def test_what_can_be_viewed(tmp_path):
         viewable("nothing")
     with pytest.raises(rm.RemoraError):
         viewable(tmp_path / "none.urdf")
-    with pytest.raises(rm.InvalidValue, match="can be viewed, not 3"):
+    with pytest.raises(rm.errors.InvalidValue, match="can be viewed, not 3"):
         viewable(3)
 
 

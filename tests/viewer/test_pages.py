@@ -221,7 +221,7 @@ def test_a_slider_turns_a_floating_base_and_not_a_held_one(servicer):
     servicer.move(shoulder_pitch=1.0)
     target = start.copy()
     target[robot.joints["shoulder_pitch"].q] = servicer.q[robot.joints["shoulder_pitch"].q]
-    wanted = drag_joint(robot, lambda q: rm.base_response(robot, q), start, target)
+    wanted = drag_joint(robot, lambda q: rm.dynamics.base_response(robot, q), start, target)
     assert np.abs(servicer.q - wanted).max() < 1e-12
     assert base_turn(servicer) > 5
     servicer.reset()
@@ -231,9 +231,9 @@ def test_a_slider_turns_a_floating_base_and_not_a_held_one(servicer):
     assert base_turn(servicer) == 0
     servicer.base = "floating"
     assert servicer.base == "floating"
-    with pytest.raises(rm.UnknownName, match="sliding"):
+    with pytest.raises(rm.errors.UnknownName, match="sliding"):
         servicer.base = "sliding"
-    with pytest.raises(rm.UnknownName, match="elbow_pitch"):
+    with pytest.raises(rm.errors.UnknownName, match="elbow_pitch"):
         servicer.move(knee=1.0)
 
 
@@ -256,7 +256,7 @@ def test_every_kind_of_joint_and_base_has_sliders(base):
         assert np.all(np.isfinite(page.q))
         assert np.abs(rm.difference(robot, rm.neutral(robot), page.q)).max() > 0.1
         if base != "free":
-            with pytest.raises(rm.InvalidValue, match="cannot float"):
+            with pytest.raises(rm.errors.InvalidValue, match="cannot float"):
                 page.base = "floating"
 
 
@@ -273,7 +273,7 @@ def test_followers_have_no_slider():
 def test_the_page_is_for_this_machine_alone(servicer):
     assert servicer.server.get_host() == "127.0.0.1"
     assert servicer.server.request_share_url() is None  # no tunnel to the internet
-    with pytest.raises(rm.UnknownName, match=r"known: .*grid"):
+    with pytest.raises(rm.errors.UnknownName, match=r"known: .*grid"):
         servicer.show("halos")
 
 
@@ -323,7 +323,7 @@ def test_a_port_in_use_is_refused_and_stays_with_its_user():
             match=rf"port {port} of .* is in use.*port={port + 1} \(.*--port {port + 1}\)",
         ):
             rm.view("servicer", port=port, open=False)
-    with pytest.raises(rm.InvalidValue, match="65535"):
+    with pytest.raises(rm.errors.InvalidValue, match="65535"):
         rm.view("servicer", port=70_000, open=False)
 
 

@@ -129,7 +129,7 @@ def test_names_choose_joints_bodies_and_frames(servicer):
 
 
 def test_an_unknown_name_lists_what_there_is(servicer):
-    with pytest.raises(rm.UnknownName, match=r"'elbo'.*momentum.*elbow_pitch.*bus.*tool"):
+    with pytest.raises(rm.errors.UnknownName, match=r"'elbo'.*momentum.*elbow_pitch.*bus.*tool"):
         servicer.plot("elbo")
 
 

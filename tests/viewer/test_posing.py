@@ -11,7 +11,7 @@ from remora.viewer.page.floating_drag import drag_joint, floats
 
 
 def response(robot):
-    return lambda q: rm.base_response(robot, q)
+    return lambda q: rm.dynamics.base_response(robot, q)
 
 
 def integrated(robot, q, target):
@@ -21,7 +21,7 @@ def integrated(robot, q, target):
     def rate(s, x):
         here = rm.integrate(robot, np.concatenate([dq.normalize(x), q[8:]]), s * way * joints)
         v = np.concatenate([np.zeros(6), way[6:]])
-        A = rm.momentum_matrix(robot, here)
+        A = rm.dynamics.momentum_matrix(robot, here)
         v[:6] = -np.linalg.solve(A[:, :6], A[:, 6:] @ way[6:])
         return 0.5 * dq.mul(x, dq.pure(v[:6]))
 

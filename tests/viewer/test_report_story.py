@@ -241,7 +241,9 @@ def test_the_conditioning_of_a_report_is_that_of_the_jacobian(run):
             replace(run, robot=robot, columns={**run.columns, "q": q})
         )
     )
-    found = rm.conditioning(robot, q, "tool", "fixed", "twist", t=run.t, joint_distances=False)
+    found = rm.analysis.conditioning(
+        robot, q, "tool", "fixed", "twist", t=run.t, joint_distances=False
+    )
     J = rm.jacobian(robot, q, "tool") * np.repeat([found.length, 1.0], 3)[:, None]
     values = np.linalg.svd(J, compute_uv=False)
     worst = int(np.argmax(values[:, 0] / values[:, -1]))

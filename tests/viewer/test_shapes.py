@@ -254,6 +254,8 @@ def test_a_run_whose_meshes_are_left_out_says_how_to_show_them(tmp_path):
         robot, rm.neutral(robot), np.zeros(robot.nv), 0.1, record=rm.Record(folder=tmp_path / "run")
     )
     shown = tmp_path / "run.html"
-    with pytest.warns(rm.ModelWarning, match=rf"meshes left out: 1, .* --mesh-root {tmp_path} to"):
+    with pytest.warns(
+        rm.errors.ModelWarning, match=rf"meshes left out: 1, .* --mesh-root {tmp_path} to"
+    ):
         rm.save_html(rm.open_run(tmp_path / "run"), shown)
     rm.save_html(rm.open_run(tmp_path / "run", tmp_path), shown, mesh_root=tmp_path)

@@ -25,7 +25,7 @@ def drawn(figure):
 def test_cells_paths_and_regions_are_drawn(planar):
     robot, q = planar
     cells = rm.workspace(robot, "tool", plane="xy", samples=20_000, cells=40)
-    shells = rm.floating_workspace(robot, "tool", "xy", samples=20_000)
+    shells = rm.analysis.floating_workspace(robot, "tool", "xy", samples=20_000)
     for found in (cells, shells):
         assert drawn(found.plot(robot=robot, q=q)) > 5000
         assert found.plot(title="a title").axes[0].get_title(loc="left") == "a title"
@@ -33,7 +33,7 @@ def test_cells_paths_and_regions_are_drawn(planar):
 
 def test_a_straight_path_is_drawn_with_its_reasons(planar):
     robot, q = planar
-    found = rm.straight_path_workspace(robot, q, "tool", "fixed", "xy", directions=40)
+    found = rm.analysis.straight_path_workspace(robot, q, "tool", "fixed", "xy", directions=40)
     figure = found.plot(robot=robot, q=q)
     labels = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
     assert {"singular", "limit of joint_1", "limit of joint_2", "start"} == set(labels)

@@ -25,7 +25,7 @@ def state(robot, gap, speed=(0.0, 0.0, 0.0), rate=(0.0, 0.0, 0.0), turn=(0.0, 0.
 
 def test_a_bushing_exerts_what_it_states():
     robot = pair()
-    bushing = rm.Bushing("grapple", "fixture", 100.0, 3.0, 40.0, 2.0)
+    bushing = rm.world.Bushing("grapple", "fixture", 100.0, 3.0, 40.0, 2.0)
     q, v = state(robot, 0.1, (0.2, 0, 0), (0, 0, 0.4))
     run = rm.simulate(rm.System(robot, [bushing]), q, v, 0.01)
     # the fixture is 0.3 m behind the origin of b, which turns: its speed is (0.2, -0.12, 0)
@@ -36,7 +36,7 @@ def test_a_bushing_exerts_what_it_states():
 
 def test_springs_conserve_energy_and_momentum():
     robot = pair()
-    system = rm.System(robot, [rm.Bushing("grapple", "fixture", 50.0, 0.0, 9.0, 0.0)])
+    system = rm.System(robot, [rm.world.Bushing("grapple", "fixture", 50.0, 0.0, 9.0, 0.0)])
     q, v = state(robot, 0.1, (0.02, 0.05, -0.03), (0.2, -0.1, 0.3), (0.3, -0.5, 0.8))
     run = rm.simulate(system, q, v, 5.0, integrator=rm.Integrator(rtol=1e-12))
     total = run.energy + run.signals["bushing.energy"]
@@ -50,7 +50,7 @@ def test_springs_conserve_energy_and_momentum():
 def capture(**changes):
     given = {"distance": 0.05, "angle": 0.2, "speed": 0.1, "stiffness": 400.0, "damping": 30.0}
     given |= {"rotational_stiffness": 40.0, "rotational_damping": 5.0}
-    return rm.CompliantCapture("grapple", "fixture", **given | changes)
+    return rm.world.CompliantCapture("grapple", "fixture", **given | changes)
 
 
 def test_a_capture_begins_in_reach_and_holds_the_pose_of_that_moment():
@@ -115,7 +115,7 @@ def test_captures_of_a_batch_happen_at_their_own_times():
 def test_frames_on_one_body_are_refused():
     robot = pair()
     with pytest.raises(rm.RemoraError, match="same body"):
-        rm.System(robot, [rm.Bushing("grapple", "a", 1.0)])
+        rm.System(robot, [rm.world.Bushing("grapple", "a", 1.0)])
     with pytest.raises(rm.RemoraError, match="angle"):
         capture(angle=4.0)
 
@@ -130,7 +130,7 @@ def test_a_fixture_in_reach_at_the_start_is_captured_at_the_start():
 
 
 def test_compliant_captures_converge_to_the_rigid_one():
-    robot = rm.add_constraint(pair(), "grasp", "fixed", "grapple", "fixture", active=False)
+    robot = rm.loops.add_constraint(pair(), "grasp", "fixed", "grapple", "fixture", active=False)
     q, v = state(robot, 0.03, (-0.05, 0.01, 0), (0.02, 0.1, -0.05))
     phases = [rm.Phase(0.0), rm.Phase(2.0, activate="grasp", latch=True)]
     rigid = rm.simulate(robot, q, v, phases, integrator=rm.Integrator(rtol=1e-12))

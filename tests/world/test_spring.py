@@ -20,7 +20,7 @@ def state(robot, place=0.7, speed=0.0):
 
 def test_tension_is_that_of_a_spring_and_a_damper():
     robot = two_bodies()
-    system = rm.System(robot, [rm.Spring("a", "b", 10.0, 0.5, 3.0)])
+    system = rm.System(robot, [rm.world.Spring("a", "b", 10.0, 0.5, 3.0)])
     run = rm.simulate(system, *state(robot, 0.7, 0.4), 0.1)
     assert run.signals["spring.length"][0] == pytest.approx(0.7, abs=1e-15)
     assert run.signals["spring.force"][0] == pytest.approx(10.0 * 0.2 + 3.0 * 0.4, abs=1e-14)
@@ -30,7 +30,7 @@ def test_tension_is_that_of_a_spring_and_a_damper():
 
 def test_two_masses_oscillate_about_the_free_length():
     robot = two_bodies()
-    system = rm.System(robot, [rm.Spring("a", "b", 10.0, 0.5)])
+    system = rm.System(robot, [rm.world.Spring("a", "b", 10.0, 0.5)])
     run = rm.simulate(system, *state(robot), 3.0, integrator=rm.Integrator(rtol=1e-12))
     w = np.sqrt(10.0 / (2.0 * 3.0 / 5.0))
     assert np.abs(run.q[:, 8] - (0.5 + 0.2 * np.cos(w * run.t))).max() < 1e-10
@@ -40,7 +40,7 @@ def test_two_masses_oscillate_about_the_free_length():
 
 def test_damping_dissipates_what_the_relative_speed_takes():
     robot = two_bodies()
-    system = rm.System(robot, [rm.Spring("a", "b", 10.0, 0.5, damping=1.5)])
+    system = rm.System(robot, [rm.world.Spring("a", "b", 10.0, 0.5, damping=1.5)])
     run = rm.simulate(system, *state(robot), 40.0, integrator=rm.Integrator(rtol=1e-10))
     assert abs(run.q[-1, 8] - 0.5) < 1e-6
     assert run.conservation().linear_momentum.relative < 1e-12
@@ -48,7 +48,7 @@ def test_damping_dissipates_what_the_relative_speed_takes():
 
 def test_a_spring_of_no_length_has_no_direction_and_no_force():
     robot = two_bodies()
-    system = rm.System(robot, [rm.Spring("a", "b", 10.0, 0.5, 2.0)])
+    system = rm.System(robot, [rm.world.Spring("a", "b", 10.0, 0.5, 2.0)])
     run = rm.simulate(system, *state(robot, 0.0), 0.05)
     assert np.all(np.isfinite(run.signals["spring.force"]))
     assert run.signals["spring.force"][0] == 0.0
@@ -56,7 +56,7 @@ def test_a_spring_of_no_length_has_no_direction_and_no_force():
 
 def test_stiffness_differs_from_run_to_run_in_a_batch():
     robot = two_bodies()
-    system = rm.System(robot, [rm.Spring("a", "b", 10.0, 0.5)])
+    system = rm.System(robot, [rm.world.Spring("a", "b", 10.0, 0.5)])
     k = np.array([5.0, 10.0, 20.0])
     batch = rm.simulate_batch(
         system,
@@ -72,10 +72,13 @@ def test_stiffness_differs_from_run_to_run_in_a_batch():
 @pytest.mark.parametrize(
     ("make", "told"),
     [
-        (lambda: rm.Spring("a", "b", -1.0), "stiffness of a spring must be finite and 0 or"),
-        (lambda: rm.Spring("a", "b", 1.0, float("nan")), "length of a spring"),
-        (lambda: rm.System(two_bodies(), [rm.Spring("a", "a", 1.0)]), "nothing moves between"),
-        (lambda: rm.System(two_bodies(), [rm.Spring("a", "c", 1.0)]), "'c'"),
+        (lambda: rm.world.Spring("a", "b", -1.0), "stiffness of a spring must be finite and 0 or"),
+        (lambda: rm.world.Spring("a", "b", 1.0, float("nan")), "length of a spring"),
+        (
+            lambda: rm.System(two_bodies(), [rm.world.Spring("a", "a", 1.0)]),
+            "nothing moves between",
+        ),
+        (lambda: rm.System(two_bodies(), [rm.world.Spring("a", "c", 1.0)]), "'c'"),
     ],
 )
 def test_refusals(make, told):

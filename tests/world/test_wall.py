@@ -12,7 +12,7 @@ BALL = (
 
 
 def test_a_ball_bounces_as_a_half_period_of_the_spring():
-    wall = rm.Wall("ball", (1.0, 0, 0), (-2.0, 0, 0), stiffness=50.0)
+    wall = rm.world.Wall("ball", (1.0, 0, 0), (-2.0, 0, 0), stiffness=50.0)
     run = rm.simulate(rm.System(BALL, [wall]), [0.0], [0.5], 4.0)
     contact, release = run.events
     assert (contact.name, release.name) == ("wall.contact", "wall.release")
@@ -22,7 +22,7 @@ def test_a_ball_bounces_as_a_half_period_of_the_spring():
 
 
 def test_damping_takes_energy_and_never_pulls():
-    wall = rm.Wall("ball", (1.0, 0, 0), (-1.0, 0, 0), stiffness=50.0, damping=10.0)
+    wall = rm.world.Wall("ball", (1.0, 0, 0), (-1.0, 0, 0), stiffness=50.0, damping=10.0)
     run = rm.simulate(rm.System(BALL, [wall]), [0.9], [0.5], 4.0, record=0.01)
     assert -0.4 < run.v[-1, 0] < -0.05
     assert run.signals["wall.force"][:, 0].max() <= 0.0
@@ -41,4 +41,4 @@ def test_damping_takes_energy_and_never_pulls():
 def test_refusals(options, told):
     given = {"point": (1, 0, 0), "normal": (-1, 0, 0), "stiffness": 1.0}
     with pytest.raises(rm.RemoraError, match=told):
-        rm.Wall("ball", **{**given, **options})
+        rm.world.Wall("ball", **{**given, **options})

@@ -2,9 +2,9 @@
 
 The momentum of robot and payload together is conserved and linear in the payload's parameters π:
 h(robot) + B π = h₀, with B of the payload's twist. Where torques were recorded too, the equations
-of motion τ = ID(robot) + Y π give more rows [rm.inertia_regressor]. Weighted least squares, with
-weights from the residuals; confidence from the scatter of the samples' residuals (sandwich
-estimate), which does not need to know the noise.
+of motion τ = ID(robot) + Y π give more rows [rm.dynamics.inertia_regressor]. Weighted least
+squares, with weights from the residuals; confidence from the scatter of the samples' residuals
+(sandwich estimate), which does not need to know the noise.
 """
 
 from __future__ import annotations

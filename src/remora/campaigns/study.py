@@ -27,6 +27,7 @@ from remora.components.system import System
 from remora.errors import Fault, InvalidValue, ModelError, RemoraError, UnknownName
 from remora.identity.digest import digest
 from remora.model.building.validate import Checker
+from remora.model.formats.bundled import bundled, named_file
 from remora.model.formats.yaml.yaml_tree import YamlNode, read_tree
 from remora.simulation.batch.batch_loads import BatchLoads
 from remora.simulation.inputs.phases import known_events
@@ -39,8 +40,6 @@ from remora.simulation.scenario.scenario import Scenario, load_scenario
 MOST_BYTES = 2**30
 #: Maximum number of bytes of a name between two slashes: that of a folder.
 LONGEST = 200
-
-_BUNDLED = Path(__file__).parents[1] / "studies"
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,11 +118,6 @@ class Study:
         return {name: digest(part) for name, part in parts.items()}
 
 
-def bundled_studies() -> dict[str, Path]:
-    """Return the files of the studies bundled with Remora, by name."""
-    return {path.stem: path for path in sorted(_BUNDLED.glob("*.yaml"))}
-
-
 def load_study(path: str | os.PathLike[str], runs: int | None = None) -> Study:
     """Load a study from a `.yaml` file, or a bundled one by name.
 
@@ -140,10 +134,12 @@ def load_study(path: str | os.PathLike[str], runs: int | None = None) -> Study:
     """
     if runs is not None and runs < 1:
         raise InvalidValue(f"runs must be 1 or greater, not {runs}")
-    file = _located(path)
+    file = named_file(path, "studies")
     check = Checker()
     root = read_tree(os.fspath(file), check)
-    source = f"bundled study {file.stem!r}" if file.parent == _BUNDLED else os.fspath(path)
+    source = (
+        f"bundled study {file.stem!r}" if file in bundled("studies").values() else os.fspath(path)
+    )
     if not isinstance(root.value, dict):
         raise ModelError(source, [Fault("study", "must be a map with keys", root.line)])
     data = faults.plain(root)
@@ -162,17 +158,6 @@ def load_study(path: str | os.PathLike[str], runs: int | None = None) -> Study:
         if study is not None and not found:
             return study
     raise ModelError(source, sorted(dict.fromkeys(found), key=lambda f: f.line or 0))
-
-
-def _located(path: str | os.PathLike[str]) -> Path:
-    file = Path(path)
-    if isinstance(path, str) and not file.suffix and file.name == path:
-        known = bundled_studies()
-        if path in known and (file.is_dir() or not file.exists()):  # a folder does not hide it
-            return known[path]
-        if not file.exists():
-            raise UnknownName("bundled study", path, known)
-    return file
 
 
 def _scenario(given: Any, folder: Path, root: YamlNode, found: list[Fault]) -> Scenario | None:

@@ -33,7 +33,7 @@ def robots(
 
     Example: remora robots servicer > mine.urdf
     """
-    files = rm.bundled_robots()
+    files = rm.bundled("robots")
     if name is not None:
         _print_file("robot", name, files)
         return
@@ -59,7 +59,7 @@ def scenarios(
     Example: remora scenarios unfold > mine.yaml
     """
     if name is not None:
-        _print_file("scenario", name, rm.bundled_scenarios())
+        _print_file("scenario", name, rm.bundled("scenarios"))
         return
     print_scenarios()
 
@@ -67,7 +67,7 @@ def scenarios(
 def print_scenarios() -> None:
     """Print the table of bundled scenarios."""
     rows: list[tuple[str, ...]] = []
-    for own in rm.bundled_scenarios():
+    for own in rm.bundled("scenarios"):
         told = rm.load_scenario(own)
         rows.append((own, told.robot.name, f"{told.duration:g}", told.description))
     _print_table(("scenario", "robot", "#s", "what happens"), rows)

@@ -127,7 +127,7 @@ def _bundled() -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
     for name in ("study", "scenario", "runs", "question"):
         table.add_column(name, justify="right" if name == "runs" else "left")
-    for name in rm.bundled_studies():
+    for name in rm.bundled("studies"):
         told = rm.load_study(name)
         table.add_row(name, told.scenario.name, f"{told.runs:,}", told.description)
     return table

@@ -424,6 +424,11 @@ def bias_force(robot: Robot, q: ArrayLike, v: ArrayLike) -> Array:
     return recursive_newton_euler.inverse(robot, q, v, 0.0 * v, None)
 
 
+#: Names by which users of Pinocchio know them: the articulated-body algorithm, the recursive
+#: Newton-Euler algorithm, and the composite-rigid-body algorithm.
+aba, rnea, crba = forward_dynamics, inverse_dynamics, mass_matrix
+
+
 def prescribed_by_index(
     robot: Robot, prescribed: Mapping[str, ArrayLike], batch: tuple[int, ...]
 ) -> dict[int, Array]:

@@ -3,7 +3,7 @@
 Links are the robot's bodies, base first; t_i = [ω_i, ṙ_i] is the twist of link i's centre of mass
 and q̇ = [q̇_0, q̇_m] with q̇_0 = [ω_0 in the base's axes, ṙ_0 in inertial axes] [SPART17, eq. 14].
 All joint types are supported: where SPART has a vector p_i, a joint with several degrees of freedom
-has one column for each. `rm.spart_layout` converts q, v and forces to SPART's and back.
+has one column for each. `rm.layouts.spart` converts q, v and forces to SPART's and back.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from remora.errors import InvalidValue, ShapeError
 from remora.model import joints
 from remora.model.robot import Robot
 from remora.model.state import configuration, velocity
+from remora.model.takes_robot import takes_robot
 from remora.model.topology import ancestors
 
 _apply, _T, _skew, _cross = vector.apply, vector.transpose, vector.skew, vector.cross
@@ -83,6 +84,7 @@ class _LinkMotion(NamedTuple):
     v_joint: Array
 
 
+@takes_robot
 def joint_axes(robot: Robot, q: ArrayLike) -> Array:
     """Return e_i, the joints' axes in inertial axes, `(..., nj - 1, 3)` [SPART17, eq. 8].
 
@@ -98,13 +100,14 @@ def joint_axes(robot: Robot, q: ArrayLike) -> Array:
         if len(joint.axes) > 1 or (len(joint.axes) == 0 and joints.kind(joint).nv > 0):
             raise InvalidValue(
                 f"joint {joint.name!r} of kind {joint.kind!r} has no single axis e_i; its screws "
-                "are the columns of rm.spart.natural_orthogonal_complement(robot, q).N_d"
+                "are the columns of rm.papers.spart17.natural_orthogonal_complement(robot, q).N_d"
             )
         axes.append(_apply(link.R, joint.axes[0]) if len(joint.axes) else np.zeros(3))
     joined = stack(axes, axis=-2) if axes else np.zeros((0, 3))
     return with_batch(joined, q.shape[:-1], trailing=2)
 
 
+@takes_robot
 def link_inertias(robot: Robot, q: ArrayLike) -> Array:
     """Return I_i = R_i I_i R_iᵀ about the centres of mass, `(..., nb, 3, 3)` [SPART17, eq. 9].
 
@@ -120,6 +123,7 @@ def link_inertias(robot: Robot, q: ArrayLike) -> Array:
     return with_batch(stack(found, axis=-3), q.shape[:-1], trailing=3)
 
 
+@takes_robot
 def twist_propagation(robot: Robot, q: ArrayLike) -> Array:
     """Return B_ij, `(..., nb, nb, 6, 6)`: t_i = B_ij t_j + p_i q̇_i [SPART17, eq. 11].
 
@@ -134,6 +138,7 @@ def twist_propagation(robot: Robot, q: ArrayLike) -> Array:
     return with_batch(B, q.shape[:-1], trailing=4)
 
 
+@takes_robot
 def natural_orthogonal_complement(
     robot: Robot, q: ArrayLike, base_frame: ArrayLike | None = None
 ) -> NaturalOrthogonalComplement:
@@ -155,6 +160,7 @@ def natural_orthogonal_complement(
     )
 
 
+@takes_robot
 def natural_orthogonal_complement_rate(
     robot: Robot, q: ArrayLike, v: ArrayLike, base_frame: ArrayLike | None = None
 ) -> Array:
@@ -174,6 +180,7 @@ def natural_orthogonal_complement_rate(
     return with_batch(rate, batch_shape(q, v), trailing=2)
 
 
+@takes_robot
 def generalized_inertia(
     robot: Robot, q: ArrayLike, base_frame: ArrayLike | None = None
 ) -> Partition:
@@ -189,6 +196,7 @@ def generalized_inertia(
     return _partition(robot, _T(N) @ (_masses(robot, q) @ N))
 
 
+@takes_robot
 def convective_inertia(
     robot: Robot, q: ArrayLike, v: ArrayLike, base_frame: ArrayLike | None = None
 ) -> Partition:
@@ -211,6 +219,7 @@ def convective_inertia(
     return _partition(robot, _T(N) @ (_masses(robot, q) @ rate + M_rate @ N))
 
 
+@takes_robot
 def floating_inertia(robot: Robot, q: ArrayLike) -> Array:
     """Return H* = Hm - H0mᵀ H0⁻¹ H0m, `(..., n, n)`: the joints' inertia of a floating robot.
 
@@ -222,6 +231,7 @@ def floating_inertia(robot: Robot, q: ArrayLike) -> Array:
     return H.manipulator - H.coupling_back @ linear.solve(H.base, H.coupling)
 
 
+@takes_robot
 def floating_convective_inertia(robot: Robot, q: ArrayLike, joint_speeds: ArrayLike) -> Array:
     """Return C* `(..., n, n)`: H* q̈_m + C* q̇_m = τ_m with no load on the base.
 

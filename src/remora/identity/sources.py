@@ -125,25 +125,23 @@ class Sources:
         return found - {name}
 
     def files_of(self, module: str) -> list[str]:
-        """Return the file of a module and those of the packages that it is in, as names.
+        """Return the file of a module, or of a package, as a name.
 
-        That of the whole package, whose names are imported on first use, counts only if the package
-        is meant.
+        Packages do not count for the modules in them: they hold no more than a docstring and names
+        that are imported on first use.
 
         Args:
             module: full name of a module, or of something that a module holds.
         """
-        place, found = "", list[str]()
+        place = ""
         for part in module.split(".")[1:]:
             listed = self._entries(place)
             if f"{part}.py" in listed:
-                return [*found, f"{place}{part}.py"]
+                return [f"{place}{part}.py"]
             if part not in listed:
-                return found
+                break
             place += f"{part}/"
-            if "__init__.py" in self._entries(place):
-                found.append(f"{place}__init__.py")
-        return found if place else ["__init__.py"]
+        return [f"{place}__init__.py"] if "__init__.py" in self._entries(place) else []
 
     def _entries(self, folder: str) -> frozenset[str]:
         if folder not in self._listed:

@@ -299,7 +299,7 @@ class Robot(ByValue):
         return dataclasses.replace(self, constraints=Named(constraints, "constraint"))
 
     def split(self, joints: Any) -> Any:
-        """Return the robot cut into subsystems at some joints; see `rm.split_robot`."""
+        """Return the robot cut into subsystems at some joints; see `rm.papers.sa24.split_robot`."""
         # Assemblies build on robots, so the public function is imported at the call.
         return importlib.import_module("remora").split_robot(self, joints)
 

@@ -1,4 +1,4 @@
-"""`rm.solve_tasks`: joint speeds or accelerations that serve tasks under limits.
+"""`rm.tasks.solve_tasks`: joint speeds or accelerations that serve tasks under limits.
 
 For the velocity of the next step v⁺ (level "velocity"), each task wants J v⁺ = gain × error + the
 goal's velocity. For the acceleration (level "acceleration"), it wants J v̇ + J̇ v = gain² × error +
@@ -53,7 +53,7 @@ ACTIVE = 1e-7
 
 @dataclass(frozen=True, eq=False)
 class TaskSolution:
-    """What `rm.solve_tasks` found.
+    """What `rm.tasks.solve_tasks` found.
 
     Attributes:
         velocity: v after the step, base included, `(nv,)`.

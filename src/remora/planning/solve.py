@@ -54,7 +54,7 @@ def inverse_kinematics(
     Args:
         robot: the robot.
         targets: frame -> pose `(8,)` or position `(3,)` in the inertial frame; or tasks, such as
-            `rm.FrameTask`, `rm.PositionTask`, `rm.DirectionTask`, one or several.
+            `rm.tasks.FrameTask`, `rm.tasks.PositionTask`, `rm.tasks.DirectionTask`, one or several.
         q0: configuration to start from, `(nq,)`; neutral by default.
         base: "fixed": free joints on the inertial frame stay as in q0. "floating": the joints move
             along a straight line from q0, and the base recoils so that the momentum stays zero; the

@@ -32,13 +32,13 @@ def bound_targets(robot: Robot, targets: Any) -> list[BoundTask]:
     if len({task.priority for task in tasks}) > 1:
         raise InvalidValue(
             "the tasks have several priorities: inverse_kinematics weighs targets by `weight`; "
-            "strict priorities are for rm.solve_tasks, step by step"
+            "strict priorities are for rm.tasks.solve_tasks, step by step"
         )
     for task in tasks:
         if task.spec.kind in OF_VELOCITIES:
             raise InvalidValue(
                 f"task {task.name!r} is about velocities: it has no configuration to solve for; "
-                "see rm.solve_tasks"
+                "see rm.tasks.solve_tasks"
             )
     return named_apart(tasks)
 
@@ -54,11 +54,11 @@ def as_tasks(targets: Any) -> list[Task]:
         listed = cast(Sequence[Any], targets)
         for task in listed:
             if not isinstance(task, Task):
-                raise InvalidValue(f"a target is a task, such as rm.FrameTask, not {task!r}")
+                raise InvalidValue(f"a target is a task, such as rm.tasks.FrameTask, not {task!r}")
         return list(listed)
     raise InvalidValue(
         "targets are {frame: pose (8,) or position (3,)}, or tasks such as "
-        f"rm.FrameTask(frame, pose), not {type(targets).__name__}"
+        f"rm.tasks.FrameTask(frame, pose), not {type(targets).__name__}"
     )
 
 

@@ -23,7 +23,7 @@ from remora.planning.joint_ranges import UNBOUNDED, JointRanges, coordinate_indi
 
 @dataclass(frozen=True, eq=False)
 class TaskLimits:
-    """Which limits `rm.solve_tasks` keeps.
+    """Which limits `rm.tasks.solve_tasks` keeps.
 
     Attributes:
         position: the joints' ranges.
@@ -44,7 +44,7 @@ def checked_limits(given: Any) -> TaskLimits:
     if given is None:
         return TaskLimits()
     if not isinstance(given, TaskLimits):
-        raise InvalidValue(f"limits must be rm.TaskLimits(...), not {shown(given)}")
+        raise InvalidValue(f"limits must be rm.tasks.TaskLimits(...), not {shown(given)}")
     for name in ("position", "velocity", "torque"):
         flag(f"limits: {name}", getattr(given, name))
     return given

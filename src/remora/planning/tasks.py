@@ -56,7 +56,7 @@ class Task:
     Attributes:
         weight: factor on the task's error; with several tasks of one priority the sum of the
             squares of their weighted errors is least.
-        gain: 1/s, of `rm.solve_tasks`: the error decays as exp(-gain t).
+        gain: 1/s, of `rm.tasks.solve_tasks`: the error decays as exp(-gain t).
         priority: tasks of a smaller number are met first, and later ones do not disturb them.
         velocity: of the goal, in the task's rows, for a goal that moves; None: at rest.
         name: for messages; from the kind and the frame by default.

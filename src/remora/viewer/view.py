@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import overload
 
 from remora.errors import InvalidValue, RemoraError
-from remora.model.formats.load import READERS, bundled_robots, load
+from remora.model.formats.bundled import bundled
+from remora.model.formats.load import READERS, load
 from remora.model.robot import Robot
 from remora.simulation.batch.batch_storage import is_batch, open_batch
 from remora.simulation.batch.result import Batch
@@ -118,9 +119,9 @@ def viewable(
         return (
             open_batch(path, mesh_root=mesh_root) if is_batch(path) else open_run(path, mesh_root)
         )
-    if not is_there and str(thing) not in bundled_robots() and path.suffix.lower() not in READERS:
+    if not is_there and str(thing) not in bundled("robots") and path.suffix.lower() not in READERS:
         raise RemoraError(
             f"{str(thing)!r} is not the folder of a run, a robot file ({', '.join(READERS)}) or a "
-            f"bundled robot ({', '.join(bundled_robots())})"
+            f"bundled robot ({', '.join(bundled('robots'))})"
         )
     return load(thing, mesh_root=mesh_root, inertia=inertia, dynamics=dynamics)

@@ -1,1 +1,17 @@
 """What acts on a robot from its surroundings, and between its bodies."""
+
+import sys
+from typing import TYPE_CHECKING
+
+from remora.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from remora.world.bushing import Bushing
+    from remora.world.compliant_capture import CompliantCapture
+    from remora.world.spring import Spring
+    from remora.world.wall import Wall
+
+__all__ = ["Bushing", "CompliantCapture", "Spring", "Wall"]
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazy_names(sys.modules[__name__])

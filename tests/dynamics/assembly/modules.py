@@ -49,7 +49,7 @@ class WheelBody:
         return -m * S @ S
 
     def point_motions(self, base, q, v, vdot):
-        return {"tip": rm.BodyMotion(*(screw.adjoint_inverse(self.tip, x) for x in base))}
+        return {"tip": rm.dynamics.BodyMotion(*(screw.adjoint_inverse(self.tip, x) for x in base))}
 
     def _bias(self, twist, v):
         momentum = screw.momentum(self.body, twist)
@@ -63,7 +63,7 @@ class WheelBody:
         spun[..., 5] = self.spin * vdot[..., 0]
         W = W + spun + screw.adjoint(self.tip, loads["tip"])
         tau = self.spin * (base.rate[..., 2:3] + vdot)
-        return rm.SubsystemLoads(W, tau)
+        return rm.papers.sa24.SubsystemLoads(W, tau)
 
     def point_twists(self, base, q, v):
         return {"tip": screw.adjoint_inverse(self.tip, base)}
@@ -72,20 +72,24 @@ class WheelBody:
         A = self.body.about_origin - self.spin * np.outer(self.axis, self.axis)
         p = self._bias(base, v)
         p = p + np.concatenate([np.zeros_like(p[..., :5]), tau], axis=-1)
-        own = rm.ArticulatedBody(A, vector.skew(self.body.moment), self.mass * np.eye(3), p)
+        own = rm.dynamics.ArticulatedBody(
+            A, vector.skew(self.body.moment), self.mass * np.eye(3), p
+        )
         more = loads["tip"]
         X = screw.adjoint_matrix(self.tip)
         full = np.block([[more.A, more.B], [np.swapaxes(more.B, -1, -2), more.C]])
         inner = np.linalg.inv(X)  # twists of the base to those of the tip
         moved = np.swapaxes(inner, -1, -2) @ full @ inner
-        return rm.ArticulatedBody(
+        return rm.dynamics.ArticulatedBody(
             own.A + moved[..., :3, :3], own.B + moved[..., :3, 3:], own.C + moved[..., 3:, 3:],
             own.p + screw.adjoint(self.tip, more.p),
         )  # fmt: skip
 
     def accelerations(self, base, q, v, tau, loads):
         vdot = tau / self.spin - base.rate[..., 2:3]
-        return rm.SubsystemAccelerations(vdot, {"tip": screw.adjoint_inverse(self.tip, base.rate)})
+        return rm.papers.sa24.SubsystemAccelerations(
+            vdot, {"tip": screw.adjoint_inverse(self.tip, base.rate)}
+        )
 
 
 def arm(name="arm", gravity=(0.0, 0.0, 0.0), axes=((0, 0, 1), (0, 1, 0)), tip=(0.0, 0.0, 0.5)):
@@ -105,7 +109,7 @@ def cut(case, fraction=None):
     robot, rng = case.robot, np.random.default_rng(case.rng.integers(2**31))
     able = [joint.name for joint in robot.joints if joint.parent >= 0]
     count = int(rng.integers(0, len(able) + 1)) if fraction is None else int(fraction * len(able))
-    split = rm.split_robot(robot, [able[k] for k in rng.permutation(len(able))[:count]])
+    split = rm.papers.sa24.split_robot(robot, [able[k] for k in rng.permutation(len(able))[:count]])
     return split, SimpleNamespace(
         q=case.q[split.q], v=case.v[split.v], vdot=case.vdot[split.v], tau=case.tau[split.v],
         wrenches=case.wrenches[split.bodies],

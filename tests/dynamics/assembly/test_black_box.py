@@ -18,17 +18,19 @@ def boxed(split, at, name, gravity_in_rate=False, sensor="reaction"):
     points = {}
     for point in part.points:
         frame = robot.frame(f"{name}/{point}")
-        rate = rm.frame_acceleration(robot, at.q, at.v, at.vdot, frame)
+        rate = rm.dynamics.frame_acceleration(robot, at.q, at.v, at.vdot, frame)
         x = rm.frame_pose(robot, at.q, frame)
         if gravity_in_rate:
             R = pose.to_rotation_matrix(x)
             rate = rate - np.concatenate([np.zeros(3), R.T @ assembly.gravity])
             x = None
-        points[point] = rm.PointReading(rm.frame_twist(robot, at.q, at.v, frame), rate, x)
+        points[point] = rm.papers.sa24.PointReading(
+            rm.frame_twist(robot, at.q, at.v, frame), rate, x
+        )
     sign = -1.0 if sensor == "reaction" else 1.0
     wrench = None if load.base is None else sign * load.base
     box = rm.BlackBox(
-        lambda t, twist: rm.SensorReading(wrench, points),
+        lambda t, twist: rm.papers.sa24.SensorReading(wrench, points),
         part.points, sensor=sensor, accelerometer=gravity_in_rate,
     )  # fmt: skip
     subsystems = {**assembly.subsystems, name: box}
@@ -68,8 +70,8 @@ def exact(sensor="reaction"):
     t = np.linspace(0.0, 1.0, 11)
     readings = rng.normal(size=(3, 11, 6))
     poses = [pose.from_axis_angle(np.array([0.0, 0.0, 1.0]), np.array(0.1 * k)) for k in range(11)]
-    point = rm.PointReading(readings[1], readings[2], np.array(poses))
-    recording = rm.SensorRecording(t, readings[0], {"end": point}, max_gap=0.15)
+    point = rm.papers.sa24.PointReading(readings[1], readings[2], np.array(poses))
+    recording = rm.papers.sa24.SensorRecording(t, readings[0], {"end": point}, max_gap=0.15)
     box = rm.BlackBox(recording, ("end",), sensor=sensor)
     assembly = rm.Assembly(
         {"a": arm(), "box": box, "b": arm()}, [("box", "a", "tip"), ("b", "box", "end")],
@@ -108,7 +110,7 @@ def test_live_sources_get_time_and_twist():
 
     def live(t, twist):
         seen.append((float(t), twist))
-        return rm.SensorReading(np.zeros(6), time=t - 0.01)
+        return rm.papers.sa24.SensorReading(np.zeros(6), time=t - 0.01)
 
     links = [("box", "a", "tip")]
     assembly = rm.Assembly({"a": arm(), "box": rm.BlackBox(live, max_age=0.02)}, links)
@@ -132,7 +134,7 @@ def test_data_that_is_missing_or_stale():
         assembly.inverse_dynamics(zero, zero, zero)
     with pytest.raises(rm.RemoraError, match=r"'box' has no data at t = 1.2 s: .* covers 0 to 1 s"):
         assembly.inverse_dynamics(zero, zero, zero, t=1.2)
-    gaps = rm.SensorRecording([0.0, 0.1, 0.5], np.zeros((3, 6)), max_gap=0.2)
+    gaps = rm.papers.sa24.SensorRecording([0.0, 0.1, 0.5], np.zeros((3, 6)), max_gap=0.2)
     holed = rm.Assembly({"a": arm(), "box": rm.BlackBox(gaps)}, [("box", "a", "tip")])
     two = np.zeros(2)
     holed.inverse_dynamics(two, two, two, t=0.5)
@@ -140,28 +142,43 @@ def test_data_that_is_missing_or_stale():
         rm.RemoraError, match=r"'box' has only stale data at t = 0.3 s: .* 0.4 s ap"
     ):
         holed.inverse_dynamics(two, two, two, t=np.array([0.05, 0.3]))
-    with pytest.raises(rm.ShapeError, match=r"wrench of a sensor recording has shape \(4, 6\)"):
-        rm.SensorRecording([0.0, 0.1, 0.5], np.zeros((4, 6)))
-    with pytest.raises(rm.InvalidValue, match="increasing times"):
-        rm.SensorRecording([0.0, 0.5, 0.1], np.zeros((3, 6)))
+    with pytest.raises(
+        rm.errors.ShapeError, match=r"wrench of a sensor recording has shape \(4, 6\)"
+    ):
+        rm.papers.sa24.SensorRecording([0.0, 0.1, 0.5], np.zeros((4, 6)))
+    with pytest.raises(rm.errors.InvalidValue, match="increasing times"):
+        rm.papers.sa24.SensorRecording([0.0, 0.5, 0.1], np.zeros((3, 6)))
 
 
-END = {"end": rm.PointReading(np.zeros(6), np.zeros(6), dual_quaternion.identity())}
+END = {"end": rm.papers.sa24.PointReading(np.zeros(6), np.zeros(6), dual_quaternion.identity())}
 
 
 @pytest.mark.parametrize(
     ("reading", "message"),
     [
-        (rm.SensorReading(np.zeros(5), END), r"'box': its measured wrench must have shape"),
-        (rm.SensorReading(None, END), "black box 'box' has no wrench"),
-        (rm.SensorReading(np.full(6, np.nan), END), "its measured wrench holds values that are"),
-        (rm.SensorReading(np.zeros(6)), "no point in the reading of black box 'box' named 'end'"),
         (
-            rm.SensorReading(np.zeros(6), {"end": rm.PointReading(np.zeros(6), np.zeros(6))}),
+            rm.papers.sa24.SensorReading(np.zeros(5), END),
+            r"'box': its measured wrench must have shape",
+        ),
+        (rm.papers.sa24.SensorReading(None, END), "black box 'box' has no wrench"),
+        (
+            rm.papers.sa24.SensorReading(np.full(6, np.nan), END),
+            "its measured wrench holds values that are",
+        ),
+        (
+            rm.papers.sa24.SensorReading(np.zeros(6)),
+            "no point in the reading of black box 'box' named 'end'",
+        ),
+        (
+            rm.papers.sa24.SensorReading(
+                np.zeros(6), {"end": rm.papers.sa24.PointReading(np.zeros(6), np.zeros(6))}
+            ),
             "'box': with gravity, the motion of point 'end' needs its pose",
         ),
         (
-            rm.SensorReading(np.zeros(6), {"other": rm.PointReading(np.zeros(6), np.zeros(6))}),
+            rm.papers.sa24.SensorReading(
+                np.zeros(6), {"other": rm.papers.sa24.PointReading(np.zeros(6), np.zeros(6))}
+            ),
             "no connection point of black box 'box' named 'other'",
         ),
         (np.zeros(6), "its source returned ndarray"),

@@ -85,7 +85,7 @@ def test_parts_are_kept_in_changed_assemblies():
 
 
 def test_what_is_not_compiled():
-    box = rm.BlackBox(lambda t, twist: rm.SensorReading(np.zeros(6)))
+    box = rm.BlackBox(lambda t, twist: rm.papers.sa24.SensorReading(np.zeros(6)))
     with pytest.raises(rm.RemoraError, match="subsystem 'box' is a black box: only assemblies of"):
         rm.Assembly({"a": arm(), "box": box}, [("box", "a", "tip")]).compile()
     with pytest.raises(rm.RemoraError, match="subsystem 'w' is not a robot: only assemblies of"):
@@ -94,9 +94,9 @@ def test_what_is_not_compiled():
     with pytest.raises(rm.RemoraError, match="subsystem 'a' has 250 bodies; a module is compiled"):
         rm.Assembly({"a": long}).compile()
     fast = branched().compile()
-    with pytest.raises(rm.ShapeError, match=r"q must have shape \(..., 10\), not \(9,\)"):
+    with pytest.raises(rm.errors.ShapeError, match=r"q must have shape \(..., 10\), not \(9,\)"):
         fast.inverse_dynamics(np.zeros(9), np.zeros(10), np.zeros(10))
-    with pytest.raises(rm.ShapeError, match=r"tau must have shape \(..., 10\)"):
+    with pytest.raises(rm.errors.ShapeError, match=r"tau must have shape \(..., 10\)"):
         fast.forward_dynamics(np.zeros(10), np.zeros(10), np.zeros(4))
 
 

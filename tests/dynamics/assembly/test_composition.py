@@ -81,10 +81,10 @@ def test_frames_placements_mounts_and_points_fixed_to_a_base():
     assembly = rm.Assembly(
         {"hub": hub, "one": foot, "two": foot, "tool": welded.build(), "on foot": arm()},
         [
-            rm.Connection("one", "hub", "left", placement=somewhere()),
-            rm.Connection("two", "hub", "left", mount="foot"),
-            rm.Connection("tool", "one", "tip", mount="grip", placement=somewhere()),
-            rm.Connection("on foot", "two", "foot"),
+            rm.papers.sa24.Connection("one", "hub", "left", placement=somewhere()),
+            rm.papers.sa24.Connection("two", "hub", "left", mount="foot"),
+            rm.papers.sa24.Connection("tool", "one", "tip", mount="grip", placement=somewhere()),
+            rm.papers.sa24.Connection("on foot", "two", "foot"),
         ],
         gravity=(0.3, -0.5, -9.0),
     )
@@ -111,8 +111,8 @@ def test_objects_with_the_methods_of_a_subsystem():
     rng = np.random.default_rng(5)
     wheel, placement = WheelBody(), POSE.from_xyz_rpy((0.1, 0.2, 0.3), (0.4, 0.5, 0.6))
     links = [
-        rm.Connection("wheel", "arm", "tip", placement=placement),
-        rm.Connection("end", "wheel", "tip"),
+        rm.papers.sa24.Connection("wheel", "arm", "tip", placement=placement),
+        rm.papers.sa24.Connection("end", "wheel", "tip"),
     ]
     by_hand = rm.Assembly({"arm": arm(), "wheel": wheel, "end": arm()}, links, (0, 0, -9.81))
     robots = rm.Assembly({"arm": arm(), "wheel": wheel.robot(), "end": arm()}, links, (0, 0, -9.81))
@@ -168,8 +168,8 @@ def test_mimic_joints_stay_in_one_subsystem():
     b.joint("j2", "revolute", "b1", "b2", axis=(0, 0, 1), mimic=("j1", -0.5, 0.1))
     robot = b.build()
     with pytest.raises(rm.RemoraError, match="'j2' and its leading joint 'j1' would come into"):
-        rm.split_robot(robot, ["j2"])
-    split = rm.split_robot(robot, ["j1"])
+        rm.papers.sa24.split_robot(robot, ["j2"])
+    split = rm.papers.sa24.split_robot(robot, ["j1"])
     q, v, w = np.random.default_rng(0).normal(size=(3, 2))
     a = split.assembly.inverse_dynamics(q[split.q], v[split.v], w[split.v])
     assert relative_error(a, rm.inverse_dynamics(robot, q, v, w)[split.v]) < 1e-13
@@ -193,6 +193,6 @@ def test_parts_of_the_wrenches_add_up_and_gravity_counts_once():
     )
     exact = assembly.graph(at.q, at.v, at.vdot).total
     assert relative_error(printed - 2.0 * still, exact) < 1e-12
-    box = rm.BlackBox(lambda t, twist: rm.SensorReading(np.zeros(6)))
+    box = rm.BlackBox(lambda t, twist: rm.papers.sa24.SensorReading(np.zeros(6)))
     with pytest.raises(rm.RemoraError, match="'box' is a black box: its wrenches cannot be split"):
         rm.Assembly({"a": arm(), "box": box}, [("box", "a", "tip")]).wrench_parts(*np.zeros((3, 2)))

@@ -52,7 +52,7 @@ A = [W1    Γ2,1  Γ3,1  Γ5,1  Γ7,1  0     0     0]
     )
     assert graph.A.shape == (2, 24, 8, 6)
     assert relative_error(graph.of("1"), graph.total[:, :3]) < 1e-14
-    with pytest.raises(rm.UnknownName, match="no subsystem named 'x'"):
+    with pytest.raises(rm.errors.UnknownName, match="no subsystem named 'x'"):
         graph.of("x")
     # 3 and 7 are mounted on the first link of 1: its other joints do not feel them
     assert np.all(graph.blocks[0, 2][:, 1:] == 0.0)
@@ -65,7 +65,7 @@ def test_twist_edges_add_up_to_the_twists_of_the_robot():
     q, v, w = np.random.default_rng(2).normal(size=(3, 24))
     graph = assembly.graph(q, v, w)
     robot = assembly.to_robot()
-    twists, rates = rm.twists(robot, q, v), rm.accelerations(robot, q, v, w)
+    twists, rates = rm.twists(robot, q, v), rm.dynamics.accelerations(robot, q, v, w)
     for i, name in enumerate(graph.names):
         total = sum(x for (_, to), x in graph.twists.items() if to == i)
         rows = assembly.part(name).bodies
@@ -79,7 +79,9 @@ def test_twist_edges_add_up_to_the_twists_of_the_robot():
 
 
 def boxed():
-    reading = rm.SensorReading(np.arange(6.0), {"end": rm.PointReading(np.ones(6), np.zeros(6))})
+    reading = rm.papers.sa24.SensorReading(
+        np.arange(6.0), {"end": rm.papers.sa24.PointReading(np.ones(6), np.zeros(6))}
+    )
     box = rm.BlackBox(lambda t, twist: reading, ("end",))
     return rm.Assembly(
         {"base": arm(), "manipulator": box, "arm": arm()},

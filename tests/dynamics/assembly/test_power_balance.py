@@ -23,7 +23,7 @@ def measured(sensor, moving=True, boxes=1):
     parts = {"arm": arm()}
     for name in names:
         load = whole.joint_loads(q, v, vdot)[whole.names.index(name)].base
-        parts[name] = rm.BlackBox(rm.SensorRecording(t, load), sensor=sensor)
+        parts[name] = rm.BlackBox(rm.papers.sa24.SensorRecording(t, load), sensor=sensor)
     known = rm.Assembly(parts, whole.connections, whole.gravity)
     return known, (q[:, :2], v[:, :2], vdot[:, :2], tau[:, :2], t)
 
@@ -50,5 +50,5 @@ def test_samples_without_power_say_nothing():
         assembly.check_energy(*samples)
     with pytest.raises(rm.RemoraError, match="no subsystem is a black box with a predecessor"):
         rm.Assembly({"arm": arm()}).check_energy(*samples)
-    with pytest.raises(rm.ShapeError, match=r"must be samples \(n, nv\)"):
+    with pytest.raises(rm.errors.ShapeError, match=r"must be samples \(n, nv\)"):
         assembly.check_energy(*(x[0] for x in samples))

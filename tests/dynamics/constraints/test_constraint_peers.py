@@ -23,9 +23,9 @@ def test_pinocchio(seed, kind):
         pytest.skip("too small for a loop")
     loop = constraint(kind, tree, q, 1, n - 1, np.random.default_rng(seed))
     robot = closed(tree, loop)
-    v = rm.project_velocity(robot, q, v)
+    v = rm.loops.project_velocity(robot, q, v)
     model, ids, offsets = pinocchio_model(tree)
-    layout = rm.pinocchio_layout(tree, model)
+    layout = rm.layouts.pinocchio(tree, model)
 
     def se3(i, placement):
         x = dq.mul(offsets[i], placement)
@@ -74,13 +74,13 @@ def test_mujoco_rows_span_the_same_space(seed):
     text = mjcf_text(tree).replace("</mujoco>", f"<equality>{row}</equality></mujoco>")
     model = mujoco.MjModel.from_xml_string(text)
     data = mujoco.MjData(model)
-    layout = rm.mujoco_layout(tree, model)
+    layout = rm.layouts.mujoco(tree, model)
     data.qpos[:] = layout.q_to(q)
     mujoco.mj_forward(model, data)
     rows = np.reshape(data.efc_J, (data.nefc, model.nv))
     back = np.stack([layout.v_to(q, e) for e in np.eye(tree.nv)], axis=-1)
-    G = rm.constraint_jacobian(robot, q)
+    G = rm.loops.constraint_jacobian(robot, q)
     theirs = rows @ back
     for e in np.eye(tree.nv):
-        assert np.max(np.abs(theirs @ rm.project_velocity(robot, q, e))) < 1e-10
+        assert np.max(np.abs(theirs @ rm.loops.project_velocity(robot, q, e))) < 1e-10
     assert np.linalg.matrix_rank(np.vstack([theirs, G]), tol=1e-8) == np.linalg.matrix_rank(G)

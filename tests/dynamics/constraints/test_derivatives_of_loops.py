@@ -15,9 +15,9 @@ from remora.algebra import pose
 from remora.algebra.array_ops import asarray
 
 BOTH = {
-    "forward": (rm.forward_dynamics, rm.forward_dynamics_derivatives),
-    "multipliers": (rm.constraint_multipliers, rm.constraint_multiplier_derivatives),
-    "inverse": (rm.inverse_dynamics, rm.inverse_dynamics_derivatives),
+    "forward": (rm.forward_dynamics, rm.dynamics.forward_dynamics_derivatives),
+    "multipliers": (rm.loops.constraint_multipliers, rm.loops.constraint_multiplier_derivatives),
+    "inverse": (rm.inverse_dynamics, rm.dynamics.inverse_dynamics_derivatives),
 }
 
 
@@ -56,7 +56,7 @@ def state(seed, kinds=(), bodies=5, base="free"):
     robot, q, v = random_loops(seed, bodies=bodies, kinds=kinds, base=base)
     rng = np.random.default_rng(seed)
     robot = robot.replace(gravity=rng.normal(size=3))
-    v = rm.project_velocity(robot, q, v)
+    v = rm.loops.project_velocity(robot, q, v)
     return robot, q, v, rng.normal(size=robot.nv), rng.normal(size=(len(robot.bodies), 6))
 
 
@@ -92,7 +92,7 @@ def test_between_two_trees():
     ends = (("universal", 2, n + 1), ("rod", n + 2, 1), ("spherical", -1, n + 3))
     made = [constraint(kind, robot, q, a, b, rng, kind) for kind, a, b in ends]
     robot = closed(robot, *made)
-    v, x = rm.project_velocity(robot, q, v), rng.normal(size=robot.nv)
+    v, x = rm.loops.project_velocity(robot, q, v), rng.normal(size=robot.nv)
     for which in BOTH:
         compare_along_a_line(which, robot, q, v, x, 1e-6)
 
@@ -124,7 +124,7 @@ def test_equations_that_are_dependent_everywhere(base):
     q, v = rm.random_state(robot, 1)
     coupler, rocker = four_bar_angles(0.9)
     q[-3:] = 0.9, coupler - 0.9, rocker
-    v, x = rm.project_velocity(robot, q, v), np.random.default_rng(0).normal(size=robot.nv)
+    v, x = rm.loops.project_velocity(robot, q, v), np.random.default_rng(0).normal(size=robot.nv)
     single = robot.replace(constraints=[pin])
     for which, (_, derivatives) in BOTH.items():
         compare_along_a_line(which, robot, q, v, x, 1e-7)
@@ -157,7 +157,7 @@ def test_equations_that_are_dependent_where_loops_are_closed():
         return angle * along, speed * along
 
     q, v = at(0.8, 1.3)
-    report = rm.constraint_report(robot, q)
+    report = rm.loops.constraint_report(robot, q)
     assert (report.freedoms, report.equations) == (1, 6)
     for name in ("forward", "multipliers"):
         function, derivatives = BOTH[name]
@@ -186,9 +186,9 @@ def test_pinocchio(seed, kind):
     rng = np.random.default_rng(seed)
     loop = constraint(kind, tree, q, 1, 5, rng)
     robot, tau = closed(tree, loop), rng.normal(size=tree.nv)
-    v = rm.project_velocity(robot, q, v)
+    v = rm.loops.project_velocity(robot, q, v)
     model, ids, _ = pinocchio_model(tree)
-    layout = rm.pinocchio_layout(tree, model)
+    layout = rm.layouts.pinocchio(tree, model)
     ends = [
         pin.SE3(pose.to_rotation_matrix(x), pose.translation(x))
         for x in (loop.parent_placement, loop.child_placement)
@@ -207,16 +207,17 @@ def test_pinocchio(seed, kind):
     theirs = pin.computeConstraintDynamicsDerivatives(model, data, models, datas, settings)
     T = np.stack([layout.v_to(q, e) for e in np.eye(tree.nv)], axis=-1)
     back = np.linalg.inv(T)
-    ours = rm.forward_dynamics_derivatives(robot, q, v, tau)
-    redundant = bool(rm.constraint_report(robot, q).dependent)
+    ours = rm.dynamics.forward_dynamics_derivatives(robot, q, v, tau)
+    redundant = bool(rm.loops.constraint_report(robot, q).dependent)
     rtol = 1e-7 if redundant else 1e-9  # its derivatives keep mu in redundant equations
     assert_close(ours.dtau, back @ theirs[2] @ back.T, rtol=rtol, scale=np.max(np.abs(ours.dtau)))
     # motions t with G t = 0, and changes of speed s with ∂(G v)/∂q t + G s = 0
-    P, G = rm.constraint_projector(robot, q), rm.constraint_jacobian(robot, q)
+    P, G = rm.loops.constraint_projector(robot, q), rm.loops.constraint_jacobian(robot, q)
     h = 1e-5
     for t in P.T[rng.choice(tree.nv, 3)]:
         ahead, behind = (
-            rm.constraint_jacobian(robot, rm.integrate(robot, q, k * h * t)) @ v for k in (1, -1)
+            rm.loops.constraint_jacobian(robot, rm.integrate(robot, q, k * h * t)) @ v
+            for k in (1, -1)
         )
         s = -np.linalg.pinv(G, rcond=1e-9) @ (ahead - behind) / (2.0 * h)
         wanted = back @ (theirs[0] @ T @ t + theirs[1] @ T @ s)
@@ -230,19 +231,22 @@ def test_pinocchio(seed, kind):
 def test_forces_act_through_the_projector():
     """∂v̇/∂τ = P M⁻¹, symmetric; ∂v̇/∂v v and the motion itself stay on the constraints."""
     robot, q, v, tau, w = state(6, ["spherical", "rod"], bodies=8)
-    D = rm.forward_dynamics_derivatives(robot, q, v, tau, w)
+    D = rm.dynamics.forward_dynamics_derivatives(robot, q, v, tau, w)
     assert np.array_equal(D.dtau, D.dtau.T)
-    expected = rm.constraint_projector(robot, q) @ np.linalg.inv(rm.mass_matrix(robot, q))
+    expected = rm.loops.constraint_projector(robot, q) @ np.linalg.inv(rm.mass_matrix(robot, q))
     assert_close(D.dtau, expected, rtol=1e-10)
-    assert np.max(np.abs(rm.constraint_jacobian(robot, q) @ D.dtau)) < 1e-12
+    assert np.max(np.abs(rm.loops.constraint_jacobian(robot, q) @ D.dtau)) < 1e-12
 
 
 def test_nothing_depends_on_where_a_free_base_is():
     robot, q, v, tau, _ = state(2, ["revolute"], bodies=6)
     robot = closed(robot, constraint("revolute", robot, q, 1, 4, np.random.default_rng(0)))
     robot = robot.replace(gravity=np.zeros(3))
-    v = rm.project_velocity(robot, q, v)
-    for derivatives in (rm.forward_dynamics_derivatives, rm.inverse_dynamics_derivatives):
+    v = rm.loops.project_velocity(robot, q, v)
+    for derivatives in (
+        rm.dynamics.forward_dynamics_derivatives,
+        rm.dynamics.inverse_dynamics_derivatives,
+    ):
         assert np.all(derivatives(robot, q, v, tau).dq[:, :6] == 0.0)
 
 
@@ -250,7 +254,7 @@ def test_inverse_undoes_forward():
     robot, q, v, tau, w = state(8, ["universal"], bodies=6)
     vdot = rm.forward_dynamics(robot, q, v, tau, w)
     smallest = rm.inverse_dynamics(robot, q, v, vdot, w)
-    assert_close(rm.constrained_inverse_dynamics(robot, q, v, vdot, w), smallest, rtol=1e-12)
+    assert_close(rm.loops.constrained_inverse_dynamics(robot, q, v, vdot, w), smallest, rtol=1e-12)
     assert np.linalg.norm(smallest) <= np.linalg.norm(tau)
     assert_close(rm.forward_dynamics(robot, q, v, smallest, w), vdot, rtol=1e-10)
     for method in ("composite", "newton_euler"):
@@ -267,7 +271,10 @@ def test_kernels_and_batches(which):
     for k in range(3):
         coupler, rocker = four_bar_angles(0.3 + 0.5 * k)
         q[k] = 0.3 + 0.5 * k, coupler - 0.3 - 0.5 * k, rocker
-    v, x = rm.project_velocity(robot, q, v), np.random.default_rng(0).normal(size=(3, robot.nv))
+    v, x = (
+        rm.loops.project_velocity(robot, q, v),
+        np.random.default_rng(0).normal(size=(3, robot.nv)),
+    )
     _, function = BOTH[which]
     many, compiled = function(robot, q, v, x), rm.compile(function, robot)(q, v, x)
     for k, (ours, fast) in enumerate(zip(many, compiled, strict=True)):
@@ -277,5 +284,5 @@ def test_kernels_and_batches(which):
 
 def test_without_active_constraints():
     robot = four_bar().with_active(off=["pin"])
-    found = rm.constraint_multiplier_derivatives(robot, *np.zeros((3, 2, 3)))
+    found = rm.loops.constraint_multiplier_derivatives(robot, *np.zeros((3, 2, 3)))
     assert [part.shape for part in found] == [(2, 0, 3)] * 3

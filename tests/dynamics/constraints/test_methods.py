@@ -20,7 +20,7 @@ def case(seed, rotors=False, **options):
         still = [dataclasses.replace(j, rotor_inertia=0.0 * j.rotor_inertia) for j in robot.joints]
         robot = robot.replace(joints=still)
     rng = np.random.default_rng(seed)
-    v = rm.project_velocity(robot, q, v)
+    v = rm.loops.project_velocity(robot, q, v)
     return robot, q, v, rng.normal(size=robot.nv), rng.normal(size=(len(robot.bodies), 6))
 
 
@@ -40,19 +40,19 @@ def test_the_equations_hold(kind):
     robot, q, v, tau, w = case(5, rotors=True, bodies=6, kinds=[kind])
     vdot, lam = (
         rm.forward_dynamics(robot, q, v, tau, w),
-        rm.constraint_multipliers(robot, q, v, tau, w),
+        rm.loops.constraint_multipliers(robot, q, v, tau, w),
     )
-    G = rm.constraint_jacobian(robot, q)
+    G = rm.loops.constraint_jacobian(robot, q)
     tree = robot.replace(constraints=())
     assert_close(rm.inverse_dynamics(tree, q, v, vdot, w), tau + G.T @ lam, rtol=1e-11)
-    assert_close(G @ vdot, rm.constraint_bias(robot, q, v), rtol=1e-11)
+    assert_close(G @ vdot, rm.loops.constraint_bias(robot, q, v), rtol=1e-11)
     assert abs((G.T @ lam) @ v) < 1e-11 * (1.0 + np.linalg.norm(lam))  # they do no work
 
 
 @pytest.mark.parametrize("kind", [*KINDS, "rod"])
 def test_wrenches_of_loops_act_as_their_multipliers(kind):
     robot, q, v, tau, w = case(8, rotors=True, bodies=6, kinds=[kind])
-    lam = rm.constraint_multipliers(robot, q, v, tau, w)
+    lam = rm.loops.constraint_multipliers(robot, q, v, tau, w)
     loads = loop_loads(robot, q, lam)
     tree = robot.replace(constraints=())
     there = rm.forward_dynamics(tree, q, v, tau, w + loads)
@@ -76,9 +76,9 @@ def test_momentum_of_a_free_robot_is_not_changed_by_its_loops():
         for kind, child in (("spherical", 6), ("rod", 5))
     ))  # fmt: skip
     tau[:6] = 0.0
-    v = rm.project_velocity(robot, q, v)
-    rate = rm.momentum_matrix(robot, q) @ rm.forward_dynamics(robot, q, v, tau)
-    free = rm.momentum_matrix(robot, q) @ rm.forward_dynamics(
+    v = rm.loops.project_velocity(robot, q, v)
+    rate = rm.dynamics.momentum_matrix(robot, q) @ rm.forward_dynamics(robot, q, v, tau)
+    free = rm.dynamics.momentum_matrix(robot, q) @ rm.forward_dynamics(
         robot.replace(constraints=()), q, v, tau
     )
     assert_close(rate, free, rtol=1e-12)
@@ -100,9 +100,9 @@ def test_prescribed_joints(seed):
 def test_prescribed_motion_that_breaks_a_loop_is_refused():
     robot, q, v, tau, _ = case(4, bodies=4, kinds=["fixed"])
     robot = closed(robot, constraint("fixed", robot, q, 0, 2, np.random.default_rng(1), "weld"))
-    v = rm.project_velocity(robot, q, v)
+    v = rm.loops.project_velocity(robot, q, v)
     moved = {j.name: np.ones(j.v.stop - j.v.start) for j in robot.joints[1:3]}
-    with pytest.raises(rm.InvalidValue, match=r"'weld' contradicts .* prescribed motion"):
+    with pytest.raises(rm.errors.InvalidValue, match=r"'weld' contradicts .* prescribed motion"):
         rm.hybrid_dynamics(robot, q, v, tau, moved)
 
 

@@ -15,7 +15,7 @@ def state(seed, kind):
     robot, q, v = random_loops(seed, bodies=7, kinds=["fixed"])
     rng = np.random.default_rng(seed)
     robot = closed(robot, constraint(kind, robot, q, 1, 6, rng, "grip"))
-    v = rm.project_velocity(robot, q, v)
+    v = rm.loops.project_velocity(robot, q, v)
     return robot, q, v, rng
 
 
@@ -23,7 +23,7 @@ def slopes(robot, q, v, vdot, **options):
     """Return central differences by q, v and vdot."""
 
     def tau(q, v, vdot):
-        return rm.constrained_inverse_dynamics(robot, q, v, vdot, **options)
+        return rm.loops.constrained_inverse_dynamics(robot, q, v, vdot, **options)
 
     def moved(s):
         return rm.integrate(robot, q, s)
@@ -45,7 +45,7 @@ def test_weights(seed, kind):
         "wrenches": rng.normal(size=(len(robot.bodies), 6)),
     }
     vdot = rm.forward_dynamics(robot, q, v, rng.normal(size=robot.nv))
-    found = rm.constrained_inverse_dynamics_derivatives(robot, q, v, vdot, **options)
+    found = rm.loops.constrained_inverse_dynamics_derivatives(robot, q, v, vdot, **options)
     for part, expected in zip(found, slopes(robot, q, v, vdot, **options), strict=True):
         assert_close(part, expected, rtol=1e-7, scale=np.max(np.abs(part)))
 
@@ -58,7 +58,7 @@ def test_unactuated_joints_and_weights(kind):
     tau[passive.v] = 0.0
     vdot = rm.forward_dynamics(robot, q, v, tau)
     options = {"weights": rng.uniform(0.3, 3.0, robot.nv), "unactuated": [passive.name]}
-    found = rm.constrained_inverse_dynamics_derivatives(robot, q, v, vdot, **options)
+    found = rm.loops.constrained_inverse_dynamics_derivatives(robot, q, v, vdot, **options)
     assert not np.any(np.stack(found)[:, passive.v])
     for part, expected in zip(found, slopes(robot, q, v, vdot, **options), strict=True):
         assert_close(part, expected, rtol=1e-7, scale=np.max(np.abs(part)))
@@ -69,7 +69,7 @@ def linkage():
     robot = four_bar()
     coupler, rocker = four_bar_angles(0.9)
     q = np.array([0.9, coupler - 0.9, rocker])
-    v = rm.project_velocity(robot, q, np.ones(3))
+    v = rm.loops.project_velocity(robot, q, np.ones(3))
     return robot, q, v, rm.forward_dynamics(robot, q, v, (2.5, 0.0, 0.0))
 
 
@@ -77,20 +77,20 @@ def test_a_linkage_driven_by_its_crank():
     """One actuator, one freedom: ∂v̇/∂τ and ∂τ/∂v̇ are inverse to each other along it."""
     robot, q, v, vdot = linkage()
     passive = ["j3", "j4"]
-    D = rm.constrained_inverse_dynamics_derivatives(robot, q, v, vdot, unactuated=passive)
+    D = rm.loops.constrained_inverse_dynamics_derivatives(robot, q, v, vdot, unactuated=passive)
     assert not np.any(np.stack(D)[:, 1:])
-    by_torque = rm.forward_dynamics_derivatives(robot, q, v, (2.5, 0.0, 0.0))
+    by_torque = rm.dynamics.forward_dynamics_derivatives(robot, q, v, (2.5, 0.0, 0.0))
     assert_close(D.dvdot @ by_torque.dtau[:, 0], np.eye(3)[0], rtol=1e-11)
     # along the motion: the torque that keeps v̇ as it was
-    N = rm.constraint_projector(robot, q)[:, 0]
+    N = rm.loops.constraint_projector(robot, q)[:, 0]
     ahead, behind = (
         rm.close_loops(robot, rm.integrate(robot, q, k * H * N), fixed=["j2"])[0] for k in (1, -1)
     )
     found = []
     for place in (ahead, behind):
-        own = rm.project_velocity(robot, place, v)
+        own = rm.loops.project_velocity(robot, place, v)
         a = rm.forward_dynamics(robot, place, own, (2.5, 0.0, 0.0))
-        t = rm.constrained_inverse_dynamics(robot, place, own, a, unactuated=passive)
+        t = rm.loops.constrained_inverse_dynamics(robot, place, own, a, unactuated=passive)
         found.append((rm.difference(robot, q, place), own - v, a - vdot, t[0] - 2.5))
     for dq, dv, da, dt in found:
         assert abs(D.dq[0] @ dq + D.dv[0] @ dv + D.dvdot[0] @ da - dt) < 1e-9
@@ -99,9 +99,9 @@ def test_a_linkage_driven_by_its_crank():
 def test_without_weights_it_is_that_of_inverse_dynamics():
     robot, q, v, rng = state(3, "universal")
     vdot = rm.forward_dynamics(robot, q, v, rng.normal(size=robot.nv))
-    found = rm.constrained_inverse_dynamics_derivatives(robot, q, v, vdot)
-    expected = rm.inverse_dynamics_derivatives(robot, q, v, vdot)
-    same = rm.constrained_inverse_dynamics_derivatives(
+    found = rm.loops.constrained_inverse_dynamics_derivatives(robot, q, v, vdot)
+    expected = rm.dynamics.inverse_dynamics_derivatives(robot, q, v, vdot)
+    same = rm.loops.constrained_inverse_dynamics_derivatives(
         robot, q, v, vdot, weights=np.full(robot.nv, 1e-25)
     )
     for part, other, scaled in zip(found, expected, same, strict=True):
@@ -112,25 +112,27 @@ def test_without_weights_it_is_that_of_inverse_dynamics():
 def test_batches_kernels_and_refusals():
     robot, q, v, vdot = linkage()
     options = {"weights": np.array([1.0, 2.0, 0.5]), "unactuated": ("j4",)}
-    one = rm.constrained_inverse_dynamics_derivatives(robot, q, v, vdot, **options)
-    many = rm.constrained_inverse_dynamics_derivatives(
+    one = rm.loops.constrained_inverse_dynamics_derivatives(robot, q, v, vdot, **options)
+    many = rm.loops.constrained_inverse_dynamics_derivatives(
         robot, np.tile(q, (2, 1)), v, vdot, **options
     )
-    kernel = rm.compile(rm.constrained_inverse_dynamics_derivatives, robot, fixed=options)
+    kernel = rm.compile(rm.loops.constrained_inverse_dynamics_derivatives, robot, fixed=options)
     for part, parts, compiled in zip(one, many, kernel(q, v, vdot), strict=True):
         assert parts.shape == (2, 3, 3)
         assert_close(parts[1], part, rtol=1e-13)
         assert_close(compiled, part, rtol=1e-11)
-    with pytest.raises(rm.InvalidValue, match="weights must be positive"):
-        rm.constrained_inverse_dynamics_derivatives(robot, q, v, vdot, weights=[1.0, 0.0, 1.0])
+    with pytest.raises(rm.errors.InvalidValue, match="weights must be positive"):
+        rm.loops.constrained_inverse_dynamics_derivatives(
+            robot, q, v, vdot, weights=[1.0, 0.0, 1.0]
+        )
     everywhere = ["j2", "j3", "j4"]
-    with pytest.raises(rm.InvalidValue, match=r"unactuated joints 'j2', 'j3', 'j4'"):
-        rm.constrained_inverse_dynamics_derivatives(robot, q, v, vdot, unactuated=everywhere)
+    with pytest.raises(rm.errors.InvalidValue, match=r"unactuated joints 'j2', 'j3', 'j4'"):
+        rm.loops.constrained_inverse_dynamics_derivatives(robot, q, v, vdot, unactuated=everywhere)
     tree = robot.with_active(off=["pin"])
-    with pytest.raises(rm.InvalidValue, match=r"unactuated joints 'j3'"):
-        rm.constrained_inverse_dynamics_derivatives(tree, q, v, vdot, unactuated=["j3"])
+    with pytest.raises(rm.errors.InvalidValue, match=r"unactuated joints 'j3'"):
+        rm.loops.constrained_inverse_dynamics_derivatives(tree, q, v, vdot, unactuated=["j3"])
     still = rm.forward_dynamics(tree, q, v, (1.0, 0.0, 2.0))
-    D = rm.constrained_inverse_dynamics_derivatives(tree, q, v, still, unactuated=["j3"])
-    expected = rm.inverse_dynamics_derivatives(tree, q, v, still)
+    D = rm.loops.constrained_inverse_dynamics_derivatives(tree, q, v, still, unactuated=["j3"])
+    expected = rm.dynamics.inverse_dynamics_derivatives(tree, q, v, still)
     assert not np.any(D.dq[1])
     assert np.array_equal(D.dvdot[::2], expected.dvdot[::2])

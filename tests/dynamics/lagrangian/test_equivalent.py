@@ -32,13 +32,13 @@ def kept(robot):
 def test_inertia_accelerations_momentum_and_tool(seed):
     robot, q, v, tau = chain(seed)
     twin = rm.equivalent_manipulator(robot, origin=(1.0, 2.0, 3.0))
-    q2, v2 = rm.equivalent_state(robot, q, v)
+    q2, v2 = rm.papers.fpg11.equivalent_state(robot, q, v)
     rest = kept(robot)
     assert (twin.nq, twin.nv) == (robot.nq - 4, robot.nv - 3)
     assert twin.joints[0].kind == "spherical"
-    M = rm.separated_mass_matrix(robot, q)[np.ix_(rest, rest)]
+    M = rm.papers.fpg11.separated_mass_matrix(robot, q)[np.ix_(rest, rest)]
     assert_close(rm.mass_matrix(twin, q2), M)
-    C = rm.separated_coriolis_matrix(robot, q, v)[np.ix_(rest, rest)]
+    C = rm.papers.fpg11.separated_coriolis_matrix(robot, q, v)[np.ix_(rest, rest)]
     assert_close(rm.coriolis_matrix(twin, q2, v2, "lagrangian"), C)
     full = rm.forward_dynamics(robot, q, v, np.r_[np.zeros(6), tau])[rest]
     same = rm.forward_dynamics(twin, q2, v2, np.r_[np.zeros(3), tau])
@@ -51,7 +51,7 @@ def test_inertia_accelerations_momentum_and_tool(seed):
     # angular momentum about the centre of mass is the twin's about its base
     h = rm.momentum(twin, q2, v2)
     about = h[3:] - np.cross((1.0, 2.0, 3.0), h[:3])
-    assert_close(about, rm.centroidal_momentum(robot, q, v)[3:], rtol=1e-11)
+    assert_close(about, rm.dynamics.centroidal_momentum(robot, q, v)[3:], rtol=1e-11)
 
 
 def test_the_printed_mapping():
@@ -88,7 +88,7 @@ def test_a_base_whose_joint_frame_is_turned():
     placed = pose.from_xyz_rpy((5, 6, 7), (0.1, 0.2, 0.3))
     robot = robot.replace_joint(0, placement=placed)
     twin = rm.equivalent_manipulator(robot)
-    q2, _ = rm.equivalent_state(robot, q, v)
+    q2, _ = rm.papers.fpg11.equivalent_state(robot, q, v)
     relative = [
         pose.to_rotation_matrix(dq.mul(dq.conjugate(x[0]), x[-1]))
         for x in (rm.poses(robot, q), rm.poses(twin, q2))
@@ -103,7 +103,7 @@ def test_saved_and_loaded(tmp_path):
     twin = rm.equivalent_manipulator(robot)
     rm.save_robot(twin, tmp_path / "twin.yaml")
     again = rm.load(tmp_path / "twin.yaml", merge_fixed=False)
-    q2, _ = rm.equivalent_state(robot, q, v)
+    q2, _ = rm.papers.fpg11.equivalent_state(robot, q, v)
     assert np.array_equal(rm.mass_matrix(again, q2), rm.mass_matrix(twin, q2))
 
 
@@ -114,9 +114,9 @@ def test_states_in_batches_and_symbolic_masses():
 
     robot, _, _, _ = chain(2, ("revolute",))
     q, v = rm.random_state(robot, 0, (4,))
-    q2, v2 = rm.equivalent_state(robot, q, v)
-    assert_close(q2[2], rm.equivalent_state(robot, q[2], v[2])[0])
-    assert_close(v2[3], rm.equivalent_state(robot, q[3], v[3])[1])
+    q2, v2 = rm.papers.fpg11.equivalent_state(robot, q, v)
+    assert_close(q2[2], rm.papers.fpg11.equivalent_state(robot, q[2], v[2])[0])
+    assert_close(v2[3], rm.papers.fpg11.equivalent_state(robot, q[3], v[3])[1])
     m = casadi.SX.sym("m")
     symbolic = rm.equivalent_manipulator(robot.replace_body("body_1", mass=asarray(m)))
     numeric = rm.equivalent_manipulator(robot.replace_body("body_1", mass=np.asarray(2.5)))
@@ -130,17 +130,17 @@ def test_pinocchio_and_mujoco_move_the_twin_as_the_floating_robot(seed):
     pin, mujoco = pytest.importorskip("pinocchio"), pytest.importorskip("mujoco")
     robot, q, v, tau = chain(seed, ("revolute", "spherical"))
     twin = rm.equivalent_manipulator(robot)
-    q2, v2 = rm.equivalent_state(robot, q, v)
+    q2, v2 = rm.papers.fpg11.equivalent_state(robot, q, v)
     force = np.r_[np.zeros(3), tau]
     expected = rm.forward_dynamics(robot, q, v, np.r_[np.zeros(6), tau])[kept(robot)]
     model, _, _ = pinocchio_model(twin)
-    layout = rm.pinocchio_layout(twin, model)
+    layout = rm.layouts.pinocchio(twin, model)
     theirs = pin.aba(
         model, model.createData(), layout.q_to(q2), layout.v_to(q2, v2), layout.tau_to(q2, force)
     )
     assert relative_error(layout.vdot_from(q2, v2, theirs), expected) < 1e-12
     model = mujoco_model(twin)
-    data, layout = mujoco.MjData(model), rm.mujoco_layout(twin, model)
+    data, layout = mujoco.MjData(model), rm.layouts.mujoco(twin, model)
     data.qpos[:], data.qvel[:] = layout.q_to(q2), layout.v_to(q2, v2)
     data.qfrc_applied[:] = layout.tau_to(q2, force)
     mujoco.mj_forward(model, data)
@@ -158,7 +158,7 @@ def two_arms():
 def test_no_twin_of_the_same_shape_for_branches():
     """The energy couples the two arms' joints; in any tree rooted at the bus it does not."""
     robot = two_arms().build()
-    M = rm.separated_mass_matrix(robot, rm.neutral(robot))
+    M = rm.papers.fpg11.separated_mass_matrix(robot, rm.neutral(robot))
     assert abs(M[6, 7]) > 0.01
     for mass in (0.5, 2.0, 50.0):
         pinned = two_arms().base("spherical").build(base="spherical")
@@ -198,10 +198,10 @@ def test_refusals():
         with pytest.raises(rm.RemoraError, match=rf"joint 'joint_1' is {kind}.*allowed are fixed"):
             rm.equivalent_manipulator(robot)
     robot, q, v, _ = chain(0)
-    with pytest.raises(rm.ShapeError, match="origin must have shape"):
+    with pytest.raises(rm.errors.ShapeError, match="origin must have shape"):
         rm.equivalent_manipulator(robot, origin=(0, 0))
-    with pytest.raises(rm.ShapeError, match="v must have shape"):
-        rm.equivalent_state(robot, q, v[1:])
+    with pytest.raises(rm.errors.ShapeError, match="v must have shape"):
+        rm.papers.fpg11.equivalent_state(robot, q, v[1:])
 
 
 def test_frames_that_are_elsewhere_are_left_out_and_named():

@@ -30,7 +30,8 @@ def test_every_partial_derivative_is_casadis(seed):
         return
     body = len(robot.bodies) - 1
     assert_close(
-        rm.mass_matrix_partials(robot, q), derivative(robot, q, lambda q: rm.mass_matrix(robot, q))
+        rm.dynamics.mass_matrix_partials(robot, q),
+        derivative(robot, q, lambda q: rm.mass_matrix(robot, q)),
     )
     for partials, function in (
         (link_jacobians.link_adjoint_partials, link_jacobians.link_adjoint),
@@ -61,7 +62,7 @@ def test_mass_matrix_is_the_sum_over_the_links(seed):
         # the Jacobian in the link's own axes is the library's
         assert_close(Ad @ J, rm.jacobian(robot, q, i))
     assert_close(rm.mass_matrix(robot, q, "lagrangian"), total)
-    assert_close(rm.mass_matrix_partials(robot, q), slopes)
+    assert_close(rm.dynamics.mass_matrix_partials(robot, q), slopes)
 
 
 def test_selection_matrices_of_the_bases():
@@ -91,7 +92,7 @@ def test_coriolis_matrix(seed):
     bias = rm.bias_force(robot, q, v)
     assert_close(C @ v, bias, rtol=1e-11)
     rate = rate_along_motion(robot, lambda q, v: rm.mass_matrix(robot, q), q, v, 0.0 * v)
-    dM = rm.mass_matrix_partials(robot, q)
+    dM = rm.dynamics.mass_matrix_partials(robot, q)
     assert_close(np.einsum("kij,k->ij", dM, v), rate)
     assert_close(matrices.mass_matrix_rate_of(robot, q, v), rate)
     size = max(1.0, np.abs(v) @ np.abs(rate) @ np.abs(v))
@@ -152,7 +153,7 @@ def test_pinocchio(seed):
     robot, q, v = c.state
     model, _, _ = pinocchio_model(robot)
     data = model.createData()
-    layout = rm.pinocchio_layout(robot, model)
+    layout = rm.layouts.pinocchio(robot, model)
     qp, vp = layout.q_to(q), layout.v_to(q, v)
     theirs = layout.vdot_from(q, v, pin.aba(model, data, qp, vp, layout.tau_to(q, c.tau)))
     B = np.stack([layout.v_to(q, e) for e in np.eye(robot.nv)], axis=-1)
@@ -184,7 +185,8 @@ def test_followers_and_rotors():
     tau, vdot = np.linspace(1, 2, robot.nv), np.linspace(-1, 1, robot.nv)
     assert_close(rm.mass_matrix(robot, q, "lagrangian"), rm.mass_matrix(robot, q))
     assert_close(
-        rm.mass_matrix_partials(robot, q), derivative(robot, q, lambda q: rm.mass_matrix(robot, q))
+        rm.dynamics.mass_matrix_partials(robot, q),
+        derivative(robot, q, lambda q: rm.mass_matrix(robot, q)),
     )
     for f in ("lagrangian", "euler_angles"):
         expected = rm.forward_dynamics(robot, q, v, tau, formulation="composite")

@@ -26,7 +26,7 @@ def test_base_velocity_from_momentum(seed):
     h = rm.momentum(robot, q, v)
     assert relative_error(rm.base_velocity(robot, q, v[6:], h), v[:6]) < 1e-12
     still = rm.base_velocity(robot, q, v[6:])
-    assert_close(still, rm.base_response(robot, q) @ v[6:])
+    assert_close(still, rm.dynamics.base_response(robot, q) @ v[6:])
     assert_close(rm.base_velocity(robot, q, v[6:], np.zeros(6)), still)
     assert_close(rm.momentum(robot, q, np.r_[still, v[6:]]), np.zeros(6), rtol=1e-11)
 
@@ -37,7 +37,9 @@ def test_the_full_and_the_reduced_model_agree_on_60_trees():
         robot, q, v, tau = floating(seed, 20)
         h = rm.momentum(robot, q, v)
         full = rm.forward_dynamics(robot, q, v, np.r_[np.zeros(6), tau])[6:]
-        errors.append(relative_error(rm.reduced_forward_dynamics(robot, q, v[6:], tau, h), full))
+        errors.append(
+            relative_error(rm.dynamics.reduced_forward_dynamics(robot, q, v[6:], tau, h), full)
+        )
     assert max(errors) < 1e-11
     assert np.median(errors) < 1e-12
 
@@ -53,7 +55,7 @@ def test_mass_matrix_coriolis_matrix_and_momentum_force(seed, with_momentum):
     M, C = rm.reduced_mass_matrix(robot, q), rm.reduced_coriolis_matrix(robot, q, speeds, h)
     assert_close(M, M.T)
     assert np.linalg.eigvalsh(M).min() > 0.0
-    e = rm.reduced_momentum_force(robot, q, h) if with_momentum else 0.0
+    e = rm.dynamics.reduced_momentum_force(robot, q, h) if with_momentum else 0.0
     full = rm.forward_dynamics(robot, q, v, np.r_[np.zeros(6), tau])[6:]
     size = max(1.0, np.abs(M @ full).max(), np.abs(C @ speeds).max())
     assert_close(M @ full + C @ speeds + e, tau, rtol=1e-11, scale=size)
@@ -94,7 +96,10 @@ def test_what_momentum_adds_to_c_is_skew(seed):
 def test_the_translation_of_the_centre_of_mass_separates(seed):
     """Eq. 15: blocks of zeros, the same energy, and m c̈ = 0 beside C_s s + M_s ṡ = τ."""
     robot, q, v, tau = floating(seed)
-    w, M = rm.separated_velocity(robot, q, v), rm.separated_mass_matrix(robot, q)
+    w, M = (
+        rm.papers.fpg11.separated_velocity(robot, q, v),
+        rm.papers.fpg11.separated_mass_matrix(robot, q),
+    )
     n = robot.nv
     rest = [i for i in range(n) if not 3 <= i < 6]
     assert_close(w[3:6], rm.momentum(robot, q, v)[:3] / robot.mass)
@@ -104,12 +109,16 @@ def test_the_translation_of_the_centre_of_mass_separates(seed):
     energy = rm.kinetic_energy(robot, q, v)
     assert_close(0.5 * w @ M @ w, energy, scale=energy)
     vdot = rm.forward_dynamics(robot, q, v, np.r_[np.zeros(6), tau])
-    wdot = rate_along_motion(robot, lambda q, v: rm.separated_velocity(robot, q, v), q, v, vdot)
-    C = rm.separated_coriolis_matrix(robot, q, v)
+    wdot = rate_along_motion(
+        robot, lambda q, v: rm.papers.fpg11.separated_velocity(robot, q, v), q, v, vdot
+    )
+    C = rm.papers.fpg11.separated_coriolis_matrix(robot, q, v)
     left = M @ wdot + C @ w
     size = max(1.0, np.abs(C @ w).max(), np.abs(M @ wdot).max())
     assert_close(left, np.r_[np.zeros(6), tau], rtol=1e-11, scale=size)
-    rate = rate_along_motion(robot, lambda q, v: rm.separated_mass_matrix(robot, q), q, v, vdot)
+    rate = rate_along_motion(
+        robot, lambda q, v: rm.papers.fpg11.separated_mass_matrix(robot, q), q, v, vdot
+    )
     assert abs(w @ (rate - 2.0 * C) @ w) <= 1e-11 * max(1.0, np.abs(w) @ np.abs(rate) @ np.abs(w))
 
 
@@ -120,7 +129,7 @@ def test_eq_28_pins_the_base():
     v[3:6] = 0.0
     rest = [i for i in range(robot.nv) if not 3 <= i < 6]
     pinned = rm.mass_matrix(robot, q)[np.ix_(rest, rest)]
-    free = rm.separated_mass_matrix(robot, q)[np.ix_(rest, rest)]
+    free = rm.papers.fpg11.separated_mass_matrix(robot, q)[np.ix_(rest, rest)]
     s = v[rest]
     assert 0.5 * s @ pinned @ s > 1.001 * (0.5 * s @ free @ s)
 
@@ -135,8 +144,8 @@ def test_batches_and_symbols(batch):
         (rm.base_velocity, (q, speeds, h)),
         (rm.reduced_mass_matrix, (q,)),
         (rm.reduced_coriolis_matrix, (q, speeds, h)),
-        (rm.reduced_momentum_force, (q, h)),
-        (rm.reduced_forward_dynamics, (q, speeds, tau, h)),
+        (rm.dynamics.reduced_momentum_force, (q, h)),
+        (rm.dynamics.reduced_forward_dynamics, (q, speeds, tau, h)),
     ):
         many = function(robot, *arguments)
         for k in np.ndindex(batch):
@@ -159,25 +168,25 @@ def test_refusals():
         for call in (
             lambda h=momentum: rm.base_velocity(robot, q, speeds, h),
             lambda h=momentum: rm.reduced_coriolis_matrix(robot, q, speeds, h),
-            lambda h=momentum: rm.reduced_forward_dynamics(robot, q, speeds, tau, h),
-            lambda h=momentum: rm.reduced_momentum_force(robot, q, h),
+            lambda h=momentum: rm.dynamics.reduced_forward_dynamics(robot, q, speeds, tau, h),
+            lambda h=momentum: rm.dynamics.reduced_momentum_force(robot, q, h),
         ):
-            with pytest.raises(rm.ShapeError, match="momentum must have shape"):
+            with pytest.raises(rm.errors.ShapeError, match="momentum must have shape"):
                 call()
     with pytest.raises(rm.RemoraError, match="momentum holds values that are not finite"):
         rm.base_velocity(robot, q, speeds, np.full(6, np.nan))
-    with pytest.raises(rm.ShapeError, match="joint_speeds must have shape"):
+    with pytest.raises(rm.errors.ShapeError, match="joint_speeds must have shape"):
         rm.base_velocity(robot, q, v)
-    with pytest.raises(rm.ShapeError, match="joint_forces must have shape"):
-        rm.reduced_forward_dynamics(robot, q, speeds, np.zeros(robot.nv))
-    with pytest.raises(rm.ShapeError, match="do not broadcast"):
+    with pytest.raises(rm.errors.ShapeError, match="joint_forces must have shape"):
+        rm.dynamics.reduced_forward_dynamics(robot, q, speeds, np.zeros(robot.nv))
+    with pytest.raises(rm.errors.ShapeError, match="do not broadcast"):
         rm.base_velocity(robot, q, np.zeros((2, robot.nv - 6)), np.zeros((3, 6)))
     pinned = rm.random_robot(0, bodies=3, base="spherical")
     for call in (
         lambda: rm.base_velocity(pinned, rm.neutral(pinned), np.zeros(0)),
         lambda: rm.reduced_mass_matrix(pinned, rm.neutral(pinned)),
-        lambda: rm.separated_mass_matrix(pinned, rm.neutral(pinned)),
-        lambda: rm.separated_velocity(pinned, rm.neutral(pinned), np.zeros(pinned.nv)),
+        lambda: rm.papers.fpg11.separated_mass_matrix(pinned, rm.neutral(pinned)),
+        lambda: rm.papers.fpg11.separated_velocity(pinned, rm.neutral(pinned), np.zeros(pinned.nv)),
     ):
         with pytest.raises(rm.RemoraError, match="base on a free joint, not on a spherical one"):
             call()
@@ -190,10 +199,10 @@ def test_a_kinematics_only_model_is_refused():
         lambda: rm.base_velocity(robot, q, v[6:]),
         lambda: rm.reduced_mass_matrix(robot, q),
         lambda: rm.reduced_coriolis_matrix(robot, q, v[6:]),
-        lambda: rm.reduced_momentum_force(robot, q, np.zeros(6)),
-        lambda: rm.reduced_forward_dynamics(robot, q, v[6:], v[6:]),
-        lambda: rm.separated_mass_matrix(robot, q),
-        lambda: rm.mass_matrix_partials(robot, q),
+        lambda: rm.dynamics.reduced_momentum_force(robot, q, np.zeros(6)),
+        lambda: rm.dynamics.reduced_forward_dynamics(robot, q, v[6:], v[6:]),
+        lambda: rm.papers.fpg11.separated_mass_matrix(robot, q),
+        lambda: rm.dynamics.mass_matrix_partials(robot, q),
         lambda: rm.mass_matrix(robot, q, "lagrangian"),
         lambda: rm.equivalent_manipulator(robot),
     ):

@@ -41,8 +41,8 @@ class Assembly:
     """Subsystems connected to a tree at named points [SA24].
 
     A subsystem is a robot, an assembly, a black box or an object with the methods of
-    `rm.Subsystem`. Each is modelled on its own; the assembly propagates twists and their rates
-    from the root outward and wrenches back, through the connection points only.
+    `rm.papers.sa24.Subsystem`. Each is modelled on its own; the assembly propagates twists and
+    their rates from the root outward and wrenches back, through the connection points only.
 
     The state of an assembly stacks those of its subsystems in the order of `names`, which is
     breadth-first from the root: q `(..., nq)`, v `(..., nv)`. Black boxes have no state. Gravity is
@@ -207,7 +207,7 @@ class Assembly:
         mount: str | None = None,
         placement: ArrayLike | None = None,
     ) -> Assembly:
-        """Return an assembly with one more subsystem; see `rm.Connection`.
+        """Return an assembly with one more subsystem; see `rm.papers.sa24.Connection`.
 
         Here and in `remove` and `swap` unchanged subsystems keep their recursions and kernels: only
         what changes is modelled, or compiled, anew.

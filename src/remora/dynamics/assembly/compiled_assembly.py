@@ -75,7 +75,7 @@ class CompiledAssembly:
             if not fits_straight_line(part.module.robot):
                 raise RemoraError(
                     f"subsystem {part.name!r} has {part.count} bodies; a module is compiled for at "
-                    f"most {LARGEST_STRAIGHT_LINE}: split it (rm.split_robot)"
+                    f"most {LARGEST_STRAIGHT_LINE}: split it (rm.papers.sa24.split_robot)"
                 )
         self._parts = tuple(parts)
         self._ground = concatenate([np.zeros(3), -gravity])

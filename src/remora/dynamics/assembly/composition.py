@@ -218,7 +218,7 @@ def _twist(part: Part, given: Arguments, base: Array | None) -> tuple[Any, list[
     if not isinstance(part.subsystem, ForwardSubsystem):
         raise RemoraError(
             f"subsystem {part.name!r} ({type(part.subsystem).__name__}) has no forward dynamics: "
-            "it needs point_twists, articulated and accelerations (rm.ForwardSubsystem)"
+            "it needs point_twists, articulated and accelerations (rm.papers.sa24.ForwardSubsystem)"
         )
     moved = part.subsystem.point_twists(np.zeros(6) if base is None else base, q, v)
     return None, [_named(part, moved, point) for point in part.points]

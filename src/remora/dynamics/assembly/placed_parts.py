@@ -170,7 +170,8 @@ def _size(
     if not isinstance(subsystem, (BlackBox, Subsystem)):
         raise RemoraError(
             f"subsystem {name!r} is a {type(subsystem).__name__}; it must be a Robot, an Assembly, "
-            "a BlackBox, or have nq, nv, points, point_motions and inverse_dynamics (rm.Subsystem)"
+            "a BlackBox, or have nq, nv, points, point_motions and inverse_dynamics, see "
+            "rm.papers.sa24.Subsystem"
         )
     for point in points:
         if point not in subsystem.points:

@@ -1,4 +1,4 @@
-"""`rm.split_robot`: a robot cut at joints into subsystems."""
+"""`rm.papers.sa24.split_robot`: a robot cut at joints into subsystems."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`rm.constraint_report`: rank, remaining freedoms and dependent equations of the constraints."""
+"""`rm.loops.constraint_report`: rank, remaining freedoms, dependent equations of constraints."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ def constraint_null_space(
         if is_symbolic(q):
             raise InvalidValue(
                 "with symbols, say which speeds are independent: "
-                "independent=rm.independent_speeds(robot, q) of a configuration"
+                "independent=rm.loops.independent_speeds(robot, q) of a configuration"
             )
         chosen = list(independent_speeds(robot, q.reshape(-1, robot.nq)[0])) if q.size else []
     else:
@@ -122,12 +122,12 @@ def _checked(robot: Robot, N: Array, chosen: list[int], undetermined: Array, sli
     if np.any(undetermined > 0.5):
         raise InvalidValue(
             f"{told} do not determine all others: {int(np.max(undetermined))} more degrees of "
-            "freedom remain; rm.independent_speeds(robot, q) returns a choice"
+            "freedom remain; rm.loops.independent_speeds(robot, q) returns a choice"
         )
     if np.any(slip > 0.0):
         raise InvalidValue(
             f"{told} are not independent of each other: the constraints couple them, or q does "
-            "not satisfy the constraints; rm.independent_speeds(robot, q) returns a choice"
+            "not satisfy the constraints; rm.loops.independent_speeds(robot, q) returns a choice"
         )
     return N
 

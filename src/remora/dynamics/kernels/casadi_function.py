@@ -1,6 +1,6 @@
-"""`rm.casadi_function`: a function of a robot as a CasADi function, for optimization.
+"""`rm.dynamics.casadi_function`: a function of a robot as a CasADi function, for optimization.
 
-    f = rm.casadi_function(rm.forward_dynamics, robot)
+    f = rm.dynamics.casadi_function(rm.forward_dynamics, robot)
     f(q, v, tau), f.jacobian(), casadi.jacobian(f(q, v, tau), q)
 
 The equations are traced as for a kernel, so that CasADi differentiates them exactly, to any order.
@@ -62,7 +62,7 @@ def casadi_function(
         what = "a robot" if isinstance(function, Robot) else type(function).__name__  # pyright: ignore[reportUnnecessaryIsInstance]
         raise RemoraError(f"casadi_function takes a function first, not {what}")
     if not isinstance(robot, Robot):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise RemoraError("the robot is missing: rm.casadi_function(function, robot)")
+        raise RemoraError("the robot is missing: rm.dynamics.casadi_function(function, robot)")
     check_options(function, robot, arguments, fixed, shapes, parameters)
     if not parameters:
         refuse_function(robot, function)

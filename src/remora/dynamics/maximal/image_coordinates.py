@@ -392,7 +392,9 @@ def _refuse_off_manifold(
     if any(is_symbolic(x) for x in (*Q, *rates)):
         return
     hint = (
-        "these steps do not reach the manifold" if projected else "see rm.project_image_coordinates"
+        "these steps do not reach the manifold"
+        if projected
+        else "see rm.papers.dm93.project_image_coordinates"
     )
 
     def judge(what: str, off: Array, size: Array) -> None:

@@ -14,6 +14,7 @@ from remora.model.building.builder import Builder
 from remora.model.building.inertia_consistency import treatment
 from remora.model.building.joint_kinds import base_kind
 from remora.model.building.validate import Place
+from remora.model.formats.bundled import bundled
 from remora.model.robot import Robot
 
 #: One reader per file format, module and function (file, mesh_root) -> builder; imported when it
@@ -29,8 +30,6 @@ READERS = {
 
 #: Formats with strict inertia checks by default: Remora's own.
 _STRICT = (".yaml", ".yml")
-
-_BUNDLED = Path(__file__).parents[2] / "robots"
 
 
 def load(
@@ -91,7 +90,7 @@ def load(
     module, name = READERS[suffix]
     read: Any = getattr(importlib.import_module(f"remora.model.formats.{module}"), name)
     builder: Builder = read(file, _folder(mesh_root))
-    if file.parent == _BUNDLED:
+    if file in bundled("robots").values():
         builder.source = f"bundled robot {file.stem!r}"
     if gravity is not None:
         builder.gravity(gravity)
@@ -108,15 +107,9 @@ def load(
     return robot
 
 
-def bundled_robots() -> dict[str, Path]:
-    """Return the files of the robots bundled with Remora, by name."""
-    files = (path for path in sorted(_BUNDLED.glob("*")) if path.suffix in READERS)
-    return {path.stem: path for path in files}
-
-
 def _located(path: str | os.PathLike[str]) -> Path:
     if isinstance(path, str) and not Path(path).suffix and Path(path).name == path:
-        robots = bundled_robots()
+        robots = bundled("robots")
         if path and path not in robots and Path(path).is_dir():
             raise InvalidValue(f"{path}: is a folder; name a robot file, {', '.join(READERS)}")
         if path not in robots:
@@ -128,7 +121,7 @@ def _located(path: str | os.PathLike[str]) -> Path:
 def _no_format(file: Path) -> str:
     what = f"the suffix {file.suffix!r} is no known format" if file.suffix else "has no suffix"
     hint = (
-        f"; for the bundled robot say {file.stem!r} alone" if file.stem in bundled_robots() else ""
+        f"; for the bundled robot say {file.stem!r} alone" if file.stem in bundled("robots") else ""
     )
     return f"{what}; known: {', '.join(READERS)}{hint}"
 

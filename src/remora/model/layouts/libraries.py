@@ -89,7 +89,7 @@ def _turned_back_rate(theta: Array, rate: Array) -> Array:
 
 
 @takes_robot
-def pinocchio_layout(robot: Robot, model: Any) -> Layout:
+def pinocchio(robot: Robot, model: Any) -> Layout:
     """Return the layout of a Pinocchio model of the same robot.
 
     Joints are matched by name; joint 0, the base, with Pinocchio's first joint regardless of name.
@@ -153,7 +153,7 @@ _MUJOCO = {
 
 
 @takes_robot
-def mujoco_layout(robot: Robot, model: Any) -> Layout:
+def mujoco(robot: Robot, model: Any) -> Layout:
     """Return the layout of a MuJoCo model of the same robot.
 
     Joints are matched by the names that the MJCF reader assigns, also for unnamed joints; a joint
@@ -195,7 +195,7 @@ _SPART = {name: Rule(1, _same, _same) for name in ("revolute", "prismatic")}
 
 
 @takes_robot
-def spart_layout(robot: Robot, base_inertial: ArrayLike | None = None) -> Layout:
+def spart(robot: Robot, base_inertial: ArrayLike | None = None) -> Layout:
     """Return SPART's layout: base pose and velocity at the centre of mass, then the joints.
 
     Configuration `[r0 (3), quaternion of R0 scalar last (4), qm]`; velocity `[ω in the axes of the

@@ -68,7 +68,7 @@ def save_loop_c(
         name: prefix of all C names; the robot's name by default.
         dtype: `float64` (double) or `float32` (float); time is kept as double in both.
         formulation: forward-dynamics formulation, see `rm.forward_dynamics`.
-        slip_speed: regularization speed of dry friction, see `rm.friction_forces`.
+        slip_speed: regularization speed of dry friction, see `rm.dynamics.friction_forces`.
         phases: consecutive phases, as in `rm.simulate_batch`; without, the run has no end.
         prescribed: motions by joint, without phases: a `Motion`, or a function of time.
         locked: joints that are held at their position, without phases.

@@ -22,14 +22,14 @@ from pydantic import Field, ValidationError, model_validator
 from remora.algebra import pose
 from remora.dynamics.assembly.assembly import Assembly
 from remora.dynamics.assembly.connection import Connection
-from remora.errors import Fault, ModelError, RemoraError, UnknownName
+from remora.errors import Fault, ModelError, RemoraError
 from remora.model.building.validate import Checker
+from remora.model.formats.bundled import named_file
 from remora.model.formats.load import load
 from remora.model.formats.yaml.yaml_tree import YamlNode, read_tree
 from remora.model.settings_fields import AngleVector, Settings
 from remora.simulation.scenario import scenario_errors as faults
 
-_BUNDLED = Path(__file__).parents[2] / "assemblies"
 #: How deep assembly files may name each other.
 _DEEPEST = 20
 
@@ -54,7 +54,7 @@ class SubsystemFile(Settings):
 
 
 class ConnectionFile(Settings):
-    """A connection; see `rm.Connection`."""
+    """A connection; see `rm.papers.sa24.Connection`."""
 
     child: _Name
     parent: _Name
@@ -73,11 +73,6 @@ class AssemblyFile(Settings):
     connections: list[ConnectionFile] = Field(default=[])
 
 
-def bundled_assemblies() -> dict[str, Path]:
-    """Return the files of the assemblies bundled with Remora, by name."""
-    return {path.stem: path for path in sorted(_BUNDLED.glob("*.yaml"))}
-
-
 def load_assembly(path: str | os.PathLike[str]) -> Assembly:
     """Load an assembly of robots from a `.yaml` file, or a bundled one by name.
 
@@ -93,11 +88,7 @@ def load_assembly(path: str | os.PathLike[str]) -> Assembly:
 
 
 def _loaded(path: str | os.PathLike[str], above: tuple[Path, ...]) -> Assembly:
-    file = Path(path)
-    if isinstance(path, str) and not file.suffix and file.name == path:
-        if path not in bundled_assemblies():
-            raise UnknownName("bundled assembly", path, bundled_assemblies())
-        file = bundled_assemblies()[path]
+    file = named_file(path, "assemblies")
     source = os.fspath(file)
     if file.resolve() in above or len(above) >= _DEEPEST:
         raise ModelError(source, [Fault("file", "assembly files name each other in a circle")])

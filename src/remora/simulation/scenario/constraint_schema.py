@@ -36,7 +36,7 @@ Separation: TypeAlias = Annotated[
 
 
 class ConstraintFile(Settings):
-    """A constraint that the scenario adds to its robot, as of `rm.add_constraint`."""
+    """A constraint that the scenario adds to its robot, as of `rm.loops.add_constraint`."""
 
     name: Text = Field(description="unique among the constraints")
     kind: Text = Field(description=f"one of {', '.join(KINDS)}")

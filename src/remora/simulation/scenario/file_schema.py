@@ -301,7 +301,9 @@ class StopsFile(Settings):
     """Elastic stops at the joints' limits."""
 
     stiffness: NotNegative = Field(description="N m/rad or N/m")
-    damping: NotNegative = Field(default=0.0, description="s/m or s/rad, see `rm.stop_forces`")
+    damping: NotNegative = Field(
+        default=0.0, description="s/m or s/rad, see `rm.dynamics.stop_forces`"
+    )
 
 
 class OutputFile(Settings):

@@ -28,6 +28,7 @@ from remora.components.system import System
 from remora.dynamics.constraints.close_loops import close_loops
 from remora.errors import Fault, InvalidValue, ModelError, RemoraError, UnknownName
 from remora.model.building.validate import Checker
+from remora.model.formats.bundled import bundled, named_file
 from remora.model.formats.yaml.yaml_tree import read_tree
 from remora.model.robot import Robot
 from remora.model.settings_fields import Text, degrees_of_a_slide
@@ -57,7 +58,6 @@ from remora.simulation.scenario.scenario_system import system_of
 #: Maximum number of samples of a scenario.
 MOST_SAMPLES = 10_000_000
 
-_BUNDLED = Path(__file__).parents[2] / "scenarios"
 _SUFFIXES = (".yaml", ".yml")
 
 
@@ -129,11 +129,6 @@ class Scenario:
         )  # fmt: skip
 
 
-def bundled_scenarios() -> dict[str, Path]:
-    """Return the files of the scenarios bundled with Remora, by name."""
-    return {path.stem: path for path in sorted(_BUNDLED.glob("*.yaml"))}
-
-
 def load_scenario(
     path: str | os.PathLike[str],
     inertia: str | None = None,
@@ -161,7 +156,11 @@ def load_scenario(
         'servicer'
     """
     file = _located(path)
-    source = f"bundled scenario {file.stem!r}" if file.parent == _BUNDLED else os.fspath(path)
+    source = (
+        f"bundled scenario {file.stem!r}"
+        if file in bundled("scenarios").values()
+        else os.fspath(path)
+    )
     check = Checker()
     root = read_tree(os.fspath(file), check)
     if not isinstance(root.value, dict):
@@ -213,16 +212,7 @@ def _refused(source: str, found: list[Fault]) -> ModelError:
 
 
 def _located(path: str | os.PathLike[str]) -> Path:
-    try:
-        file = Path(path)
-    except TypeError:
-        raise InvalidValue(f"a path is needed, not {path!r}") from None
-    if isinstance(path, str) and not file.suffix and file.name == path:
-        scenarios = bundled_scenarios()
-        if path in scenarios and (file.is_dir() or not file.exists()):  # a folder does not hide it
-            return scenarios[path]
-        if not file.exists():
-            raise UnknownName("bundled scenario", path, scenarios)
+    file = named_file(path, "scenarios")
     if file.suffix.lower() not in _SUFFIXES and not file.is_dir():
         reason = f"is no scenario: its name must end with {' or '.join(_SUFFIXES)}"
         raise ModelError(os.fspath(path), [Fault("file", reason)])

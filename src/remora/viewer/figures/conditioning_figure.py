@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from remora.analysis.conditioning import NEAR, SINGULAR, Conditioning
+from remora.analysis.jacobian_conditioning import NEAR, SINGULAR, Conditioning
 from remora.viewer.figures.figures import COLOURS, DASHES, MUTED, STYLE, library
 from remora.viewer.run_tables import labelled
 

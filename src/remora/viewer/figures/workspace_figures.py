@@ -9,7 +9,7 @@ import numpy as np
 
 from remora.algebra import pose
 from remora.algebra.array_ops import Array, ArrayLike
-from remora.analysis.floating_workspace import FloatingWorkspace
+from remora.analysis.free_floating_workspace import FloatingWorkspace
 from remora.analysis.manipulability import Manipulability
 from remora.analysis.straight_path import SINGULAR, StraightPathWorkspace
 from remora.analysis.workspace import PLANES, Workspace

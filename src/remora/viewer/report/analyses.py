@@ -16,9 +16,9 @@ import numpy as np
 
 from remora.algebra.array_ops import Array
 from remora.analysis.arm import check_base, last_moved_frame, moving_joints
+from remora.analysis.base_coupling import coupling, coupling_map
 from remora.analysis.cells import surface_library
 from remora.analysis.checkpoints import Progress
-from remora.analysis.coupling import coupling, coupling_map
 from remora.analysis.manipulability import manipulability
 from remora.analysis.measures import manipulability_map
 from remora.analysis.sampling import JointRange, joint_ranges

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from remora.analysis.arm import last_moved_frame
-from remora.analysis.conditioning import Conditioning, conditioning
+from remora.analysis.jacobian_conditioning import Conditioning, conditioning
 from remora.dynamics.constraints.loop_kinematics import active_constraints
 from remora.errors import RemoraError
 from remora.model.formats.bounded_xml import shown

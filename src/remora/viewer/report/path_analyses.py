@@ -12,9 +12,9 @@ from remora.algebra import pose
 from remora.algebra.array_ops import Array
 from remora.algebra.vector import apply, transpose
 from remora.analysis.arm import check_base, moving_joints
+from remora.analysis.base_coupling import momentum_demand, wheel_margin
 from remora.analysis.checkpoints import Progress
-from remora.analysis.conditioning import conditioning
-from remora.analysis.coupling import momentum_demand, wheel_margin
+from remora.analysis.jacobian_conditioning import conditioning
 from remora.analysis.payload import identify_payload
 from remora.analysis.sampling import joint_ranges
 from remora.analysis.sensitivity import miss_sensitivity

@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Sequence
 from html import escape
 
-from remora.analysis.conditioning import Conditioning
+from remora.analysis.jacobian_conditioning import Conditioning
 from remora.errors import RemoraError
 from remora.model.formats.bounded_xml import shown
 from remora.simulation.recording.recording import Recording

@@ -1,6 +1,6 @@
 """What an analysis looks like in the scene: ellipsoid, workspace cloud, coupling by joint.
 
-The numbers are those of `rm.manipulability`, `rm.workspace` and `rm.coupling`.
+The numbers are those of `rm.manipulability`, `rm.workspace` and `rm.analysis.coupling`.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from remora.algebra import pose
 from remora.algebra.array_ops import Array
 from remora.analysis.arm import moving_joints
+from remora.analysis.base_coupling import PARTS, coupling_of
 from remora.analysis.cells import Mask
-from remora.analysis.coupling import PARTS, coupling_of
 from remora.analysis.manipulability import (
     Manipulability,
     characteristic_length,
@@ -123,7 +123,7 @@ def joint_coupling(fast: CompiledRobot, q: Array) -> dict[str, float]:
     """Return the angular rate of a floating base per unit speed of each joint.
 
     rad/s per rad/s, or per m/s; of a joint with several degrees of freedom the largest. The numbers
-    are those of `rm.coupling`.
+    are those of `rm.analysis.coupling`.
 
     Args:
         fast: a robot with a free base.

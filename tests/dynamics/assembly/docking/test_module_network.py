@@ -23,8 +23,8 @@ def chain(seeds=(1, 2, 3), closed=True):
     a, b, c = (module(seed) for seed in seeds)
     x = pose.from_xyz_rpy((0.3, -0.2, 0.4), (0.5, -1.0, 2.0))
     docks = [
-        rm.Connection("c", "b", "body_0", placement=x),
-        rm.Connection("b", "a", "body_1", placement=dq.mul(x, x)),
+        rm.papers.sa24.Connection("c", "b", "body_0", placement=x),
+        rm.papers.sa24.Connection("b", "a", "body_1", placement=dq.mul(x, x)),
     ]
     return rm.ModularRobot({"a": a, "b": b, "c": c}, docks if closed else ())
 
@@ -93,14 +93,14 @@ def test_docking_transmits_the_impulse_of_the_constraint(seeds):
         jump = network.dock(network.index[name], seat, robot.placement(link))
         network.synchronize()
         whole = whole.with_active(on=[name])
-        expected = rm.constraint_impulse(whole, q, speeds)
+        expected = rm.loops.constraint_impulse(whole, q, speeds)
         assert relative_error(network.v, expected.v) < 1e-11
         assert -jump.energy == pytest.approx(float(expected.energy_loss), rel=1e-10)
         after = rm.momentum(whole, q, network.v)
         assert np.abs(after - before).max() < 1e-12 * np.abs(before).max()
     closed = robot.to_robot()
-    assert np.max(np.abs(rm.constraint_residual(closed, network.q))) < 1e-13
-    assert np.max(np.abs(rm.constraint_jacobian(closed, network.q) @ network.v)) < 1e-12
+    assert np.max(np.abs(rm.loops.constraint_residual(closed, network.q))) < 1e-13
+    assert np.max(np.abs(rm.loops.constraint_jacobian(closed, network.q) @ network.v)) < 1e-12
     tau = np.random.default_rng(1).normal(size=robot.nv)  # also on the docked bases
     state = network.q.copy(), network.v.copy(), tau
     found = network.accelerations(*state)
@@ -128,10 +128,11 @@ def test_a_module_that_leaves_takes_its_momentum():
     gained = rm.kinetic_energy(robot.to_robot(), q, network.v) - energy
     assert jump.energy == pytest.approx(gained, rel=1e-9)
     whole = robot.to_robot()
-    G = rm.constraint_jacobian(whole.with_active(off=["c"]), q) @ network.v
+    G = rm.loops.constraint_jacobian(whole.with_active(off=["c"]), q) @ network.v
     assert np.linalg.norm(G) == pytest.approx(np.linalg.norm(push), rel=1e-12)
     assert (
-        np.max(np.abs(rm.constraint_jacobian(whole.with_active(off=["b"]), q) @ network.v)) < 1e-12
+        np.max(np.abs(rm.loops.constraint_jacobian(whole.with_active(off=["b"]), q) @ network.v))
+        < 1e-12
     )
     # on its own, b with c moves as a robot of its own
     tau = np.random.default_rng(2).normal(size=robot.nv)
@@ -164,7 +165,7 @@ def many(count, fan=2):
 def test_the_cost_of_a_change_is_that_of_the_path(count, monkeypatch):
     """Rows of a table are exchanged; inertias on the path to the root are computed, no others."""
     robot = many(count)
-    dock = rm.Connection("new", f"m{count - 1}", "p0")
+    dock = rm.papers.sa24.Connection("new", f"m{count - 1}", "p0")
     q = robot.neutral()
     v = np.random.default_rng(0).normal(size=robot.nv) * 0.1
     q, v = robot.settle(q, v)

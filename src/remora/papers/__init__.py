@@ -1,0 +1,14 @@
+"""The five papers: what only their readers look for, a module for each."""
+
+import sys
+from typing import TYPE_CHECKING
+
+from remora.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from remora.papers import dm93, fpg11, sa24, spart17, vt18
+
+__all__ = ["dm93", "fpg11", "sa24", "spart17", "vt18"]
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazy_names(sys.modules[__name__])
