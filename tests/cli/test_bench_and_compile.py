@@ -11,10 +11,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from peer_libraries import chain, present
 
 import in_process
 import remora as rm
+from benchmark_scripts import chain, present
 from remora.cli import kernel_timing
 from remora.cli.compile import TRIPLES
 from remora.codegen.export import objects

@@ -6,10 +6,10 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from peer_libraries import print_results
 from rich.console import Console
 
 import remora as rm
+from benchmark_scripts import print_results
 from in_process import remora
 from remora.algebra import pose
 from remora.cli import capture_demo

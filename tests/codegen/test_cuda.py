@@ -4,11 +4,11 @@ import inspect
 
 import numpy as np
 import pytest
-from peer_libraries import chain
 
 import needs
 import ptx_machine
 import remora as rm
+from benchmark_scripts import chain
 from kernels import SOLVING, arguments_for
 from numeric import assert_close
 from public_names import public

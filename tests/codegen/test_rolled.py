@@ -6,9 +6,9 @@ import time
 
 import numpy as np
 import pytest
-from peer_libraries import chain
 
 import remora as rm
+from benchmark_scripts import chain
 from numeric import assert_close
 from peers import pinocchio_model
 from public_names import public
