@@ -24,14 +24,10 @@ robot = rm.load("vt18_satellite")
 def simulated(integrator: str, formulation: str, duration: float = 70.0) -> rm.Recording:
     """Return the run from rest; `dopri5` is the Runge-Kutta pair of MATLAB's ode45."""
     return rm.simulate(
-        robot,
-        rm.neutral(robot),
-        np.zeros(robot.nv),
-        duration,
-        torque=TORQUE,
+        robot, rm.neutral(robot), np.zeros(robot.nv), duration, torque=TORQUE,
         integrator=rm.Integrator(integrator, rtol=2.22e-14, atol=1e-14),
         physics=rm.Physics(formulation=formulation),
-    )
+    )  # fmt: skip
 
 
 def condition_numbers(run: rm.Recording) -> np.ndarray:

@@ -18,7 +18,9 @@ twin = rm.equivalent_manipulator(robot)
 STEP, END = 0.1, 50.0
 SWING = {"J1": 0.002, "J2": 0.3, "J3": 0.15}  # N m, times sin(t/2); the base is not actuated
 SPINS = (3e-3, 1e-3, 1e-4)  # rad/s about the base's z
-RK4 = rm.Integrator("rk4", step=STEP)
+RK4, PLAIN = rm.Integrator("rk4", step=STEP), rm.Physics("ignore")
+LAGRANGIAN = rm.Physics("ignore", formulation="lagrangian")
+REDUCED = rm.Physics("ignore", model="reduced")
 angles = rm.compile(euler_acceleration, robot, shapes={"chi": (9,), "chidot": (9,)})
 
 
@@ -47,17 +49,14 @@ def main(folder: Path | None) -> None:
         q[8:] = np.radians([0, 30, -60])
         equivalent = rm.papers.fpg11.equivalent_state(robot, q, v)
         torque = {j: lambda t, q, v, a=a: a * np.sin(0.5 * t) for j, a in SWING.items()}
-        asked = {"duration": END, "torque": torque, "record": STEP}
-        exactly = rm.Integrator(rtol=1e-12)
-        plain, reduced = rm.Physics("ignore"), rm.Physics("ignore", model="reduced")
-        lagrangian = rm.Physics("ignore", formulation="lagrangian")
-        exact = rm.simulate(robot, q, v, **asked, integrator=exactly, physics=plain)
-        asked["integrator"] = RK4
+        asked = {"duration": END, "torque": torque, "record": STEP, "integrator": RK4}
+        exactly = {**asked, "integrator": rm.Integrator(rtol=1e-12)}
+        exact = rm.simulate(robot, q, v, **exactly, physics=PLAIN)
         chi, chidot = by_euler_angles(q, v)
         made = {
-            "Lagrangian": rm.simulate(robot, q, v, **asked, physics=lagrangian).q,
-            "reduced": rm.simulate(robot, q, v, **asked, physics=reduced).q,
-            "equivalent manipulator": rm.simulate(twin, *equivalent, **asked, physics=plain).q,
+            "Lagrangian": rm.simulate(robot, q, v, **asked, physics=LAGRANGIAN).q,
+            "reduced": rm.simulate(robot, q, v, **asked, physics=REDUCED).q,
+            "equivalent manipulator": rm.simulate(twin, *equivalent, **asked, physics=PLAIN).q,
             "Euler angles": chi,
         }
         errors = {name: np.abs(x[:, -3:] - exact.q[:, -3:]).max(axis=1) for name, x in made.items()}
@@ -85,11 +84,8 @@ def plot(runs: list, folder: Path) -> None:
         c.semilogy(t, errors["Euler angles"], color=color, label=f"Euler angles, {away:.2f}°")
     for (name, error), look in zip(list(runs[-1][2].items())[:3], ("-", "--", ":"), strict=True):
         c.semilogy(t, error, look, color="#2166ac", label=f"{name}, {runs[-1][3]:.2f}°")
-    texts = (
-        f"base, °, passing at {runs[0][3]:.2f}°",
-        "|yaw rate|, rad/s",
-        "error of the joints, rad",
-    )
+    base = f"base, °, passing at {runs[0][3]:.2f}°"
+    texts = base, "|yaw rate|, rad/s", "error of the joints, rad"
     ranges = (-10, 200), (1e-6, 1e4), (1e-12, 1e2)
     for ax, text, shown in zip((a, b, c), texts, ranges, strict=True):
         ax.set(ylabel=text, xlim=(0, END), ylim=shown)

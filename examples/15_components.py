@@ -69,24 +69,17 @@ print(system)
 
 q, v = rm.neutral(robot), np.zeros(robot.nv)
 q[8:] = np.radians([0, 60, 0, -110, 0, 70, 0])
-run = rm.simulate(
-    system, q, v, 40.0, locked=arm, record=0.1, integrator=rm.Integrator("dopri5", rtol=1e-8)
-)
+adaptive, steps = rm.Integrator("dopri5", rtol=1e-8), rm.Integrator("rk4", step=0.02)
+run = rm.simulate(system, q, v, 40.0, locked=arm, record=0.1, integrator=adaptive)
 turned = 2 * np.degrees(np.linalg.norm(run.q[:, 1:4], axis=-1))
 print(f"\nbase turned by at most {turned.max():.2f}°, at the end {turned[-1]:.2f}°")
 print(f"wheels saturated {len(run.events)} times, first at {run.events[0].t:.2f} s")
 
 lags = np.linspace(0.05, 0.5, 1000)
 batch = rm.simulate_batch(
-    system,
-    q,
-    v,
-    40.0,
-    integrator=rm.Integrator(step=0.02),
-    locked=arm,
-    record=0.5,
+    system, q, v, 40.0, integrator=steps, locked=arm, record=0.5,
     runs=rm.Runs(parameters={"wheels.time_constant": lags}),
-)
+)  # fmt: skip
 worst = 2 * np.degrees(np.linalg.norm(batch.q[..., 1:4], axis=-1)).max(axis=1)
 print(batch)
 print(
@@ -94,15 +87,9 @@ print(
 )
 
 alone = rm.simulate(
-    system.with_parameters({"wheels.time_constant": lags[3]}),
-    q,
-    v,
-    40.0,
-    locked=arm,
-    record=0.5,
-    integrator=rm.Integrator("rk4", step=0.02),
-    seed=(0, 3),
-)
+    system.with_parameters({"wheels.time_constant": lags[3]}), q, v, 40.0, locked=arm, record=0.5,
+    integrator=steps, seed=(0, 3),
+)  # fmt: skip
 same = np.abs(alone.q - batch.q[3]).max() < 1e-6
 print("run 3 alone with its own noise is the same:", bool(same))
 print(system.diagram())

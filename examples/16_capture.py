@@ -49,14 +49,10 @@ def compliant(until: float) -> rm.Batch:
     springs = {"damping": damping, "rotational_damping": 0.4 * damping}
     numbers = {"stiffness": STIFFNESS, "rotational_stiffness": STIFFNESS, **springs}
     return rm.simulate_batch(
-        rm.System(robot, [grip]),
-        q,
-        v,
-        until,
+        rm.System(robot, [grip]), q, v, until, record=0.002,
         integrator=rm.Integrator("dopri5", rtol=1e-9, atol=1e-11),
         runs=rm.Runs(parameters={f"grip.{key}": x for key, x in numbers.items()}),
-        record=0.002,
-    )
+    )  # fmt: skip
 
 
 def main(folder: Path | None) -> None:

@@ -34,9 +34,8 @@ def servicer() -> rm.Robot:
     both = rm.combine({"servicer": make.build(), "work": beam.build()})
     for side, sign in SIDES.items():  # the hands hold its ends, at right angles to it
         ends = f"servicer/{side}_hand", "work/beam"
-        both = rm.loops.add_constraint(
-            both, f"grip_{side}", "fixed", *ends, child_xyz=(0, 0.5 * sign, 0)
-        )
+        end = {"child_xyz": (0, 0.5 * sign, 0)}
+        both = rm.loops.add_constraint(both, f"grip_{side}", "fixed", *ends, **end)
     return both
 
 
@@ -56,15 +55,8 @@ def main(folder: Path | None) -> None:
     for name, move in MOVE.items():
         at = q[robot.joints[f"servicer/{name}"].q]
         motions[f"servicer/{name}"] = rm.Motion.between(0.0, DURATION, at, at + move)
-    run = rm.simulate(
-        robot,
-        q,
-        v,
-        DURATION,
-        prescribed=motions,
-        integrator=rm.Integrator(rtol=1e-12, step_to_samples=True),
-        record=0.1,
-    )
+    steps = rm.Integrator(rtol=1e-12, step_to_samples=True)
+    run = rm.simulate(robot, q, v, DURATION, prescribed=motions, integrator=steps, record=0.1)
     kept = run.conservation()
     turns = np.degrees(rm.difference(robot, run.q[0], run.q[-1]))
     turn = turns[2], turns[robot.joints["work/base"].v.start + 2]

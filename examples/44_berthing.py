@@ -33,16 +33,14 @@ def station() -> rm.Robot:
     module.frame("ring", "can", xyz=(0, -1.2, 0)).frame("fixture", "can", xyz=(-0.8, 0, 0))
     world = rm.combine({"station": make.build(), "module": module.build()})
     world = rm.loops.add_constraint(world, "grapple", "fixed", "station/hand", "module/fixture")
-    return rm.loops.add_constraint(
-        world, "latch", "fixed", "station/port", "module/ring", active=False
-    )
+    latch = "latch", "fixed", "station/port", "module/ring"
+    return rm.loops.add_constraint(world, *latch, active=False)
 
 
 def main(folder: Path | None) -> None:
     robot = station()
     names, q = [f"station/{name}_joint" for name in LINKS], rm.neutral(robot)
-    places = [robot.joints[name].q.start for name in names]
-    q[places] = START
+    q[places := [robot.joints[name].q.start for name in names]] = START
     q, v = rm.close_loops(robot, q, fixed=["station/base", *names])
     goal, _ = rm.close_loops(robot.with_active(on=["latch"]), q, fixed=["station/base"])
     there = goal[places] + np.round((q[places] - goal[places]) / (2 * np.pi)) * 2 * np.pi
@@ -63,8 +61,8 @@ def main(folder: Path | None) -> None:
     gap = run.frame("module/ring").position - run.frame("station/port").position
     print(f"ring and port: {np.linalg.norm(gap[0]):.2f} m apart at the start, at the port to "
           f"1e-8 m: {np.linalg.norm(gap[-1]) < 1e-8}")  # fmt: skip
-    turned = np.abs(rm.difference(robot, run.q[0], run.q)[:, 2]).max()
-    print(f"the station recoiled by up to {np.degrees(turned):.2f}°")
+    turned = np.degrees(np.abs(rm.difference(robot, run.q[0], run.q)[:, 2]).max())
+    print(f"the station recoiled by up to {turned:.2f}°")
     print(f"momentum kept to 1e-12: {run.conservation().angular_momentum.relative < 1e-12}")
     if folder is not None:
         plot(run, folder)

@@ -302,7 +302,7 @@ CASES = {
     "example_capture": Case(example("16_capture.py"), LOCATED),
     # a sample at a tick is before or after it, by rounding: these are at none; a servo of 50 per
     # second amplifies the rounding of speeds
-    "example_circle": Case(example("24_circle_with_a_floating_base.py", sample=0.10357), 1e-11),
+    "example_circle": Case(example("24_circle_with_a_floating_base.py", record=0.10357), 1e-11),
     # impulses of 1e-13 N s that cancel, of a module of 900 kg
     "example_berthing": Case(example("44_berthing.py"), 1e-8),
     "small_rk4": Case(small("rk4", step=0.01), LOCATED),

@@ -7,7 +7,7 @@ import pytest
 
 import remora as rm
 from remora.algebra import pose
-from remora.analysis import arm, coupling, pseudo_inertia, straight_path, subspaces
+from remora.analysis import arm, base_coupling, pseudo_inertia, straight_path, subspaces
 from remora.analysis.free_floating_workspace import FloatingWorkspace
 from remora.analysis.robot_errors import deviated, robot_errors
 
@@ -70,9 +70,9 @@ def test_integrals_over_samples_are_exact_for_parabolas():
     t = np.array([0.0, 0.3, 0.5, 1.2, 1.3, 2.0])
     x = np.stack([1.0 + 2.0 * t, 3.0 * t**2 - t, np.ones_like(t)], axis=-1)
     exact = [2.0 + 4.0, 8.0 - 2.0, 2.0]
-    assert np.allclose(coupling._integral(t, x), exact, atol=1e-12)
+    assert np.allclose(base_coupling._integral(t, x), exact, atol=1e-12)
     even = np.linspace(0.0, 2.0, 21)
-    near = coupling._integral(even, np.sin(even)[:, None])[0]
+    near = base_coupling._integral(even, np.sin(even)[:, None])[0]
     assert near == pytest.approx(1.0 - np.cos(2.0), abs=2e-5)
 
 

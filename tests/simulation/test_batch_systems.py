@@ -358,15 +358,10 @@ def test_loads_in_all_forms():
         "wrenches": {"bus": lambda t, q, v: np.sin(t) * np.array([0.0, 0.1, 0.0, 0.0, 0.0, 1.0])},
     }  # fmt: skip
     batch = rm.simulate_batch(
-        SERVICER, Q, V, 0.5, **grouped(True, step=0.01, sample=0.1, runs=2, **options)
+        SERVICER, Q, V, **grouped(True, duration=0.5, step=0.01, sample=0.1, runs=2, **options)
     )
-    run = rm.simulate(
-        SERVICER,
-        Q,
-        V,
-        0.5,
-        **grouped(integrator="rk4", step=0.01, sample=0.1, limits="ignore", **options),
-    )
+    plain = {"duration": 0.5, "integrator": "rk4", "step": 0.01, "sample": 0.1, "limits": "ignore"}
+    run = rm.simulate(SERVICER, Q, V, **grouped(**plain, **options))
     assert np.abs(batch.q[0] - run.q).max() < 1e-12
     assert np.abs(batch.v[0] - run.v).max() < 1e-11
 

@@ -301,7 +301,7 @@ class Robot(ByValue):
     def split(self, joints: Any) -> Any:
         """Return the robot cut into subsystems at some joints; see `rm.papers.sa24.split_robot`."""
         # Assemblies build on robots, so the public function is imported at the call.
-        return importlib.import_module("remora").split_robot(self, joints)
+        return importlib.import_module("remora.papers.sa24").split_robot(self, joints)
 
     def __repr__(self) -> str:
         """Return the tree, one line per joint, its frames and its constraints."""
