@@ -16,12 +16,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from peer_libraries import chain, present
 from rich.console import Console
 from rich.table import Table
 
 import remora as rm
-from remora.cli import bench
-from remora.cli.bench_peers import TIMED, Case
+from remora.cli import kernel_timing
+from remora.cli.kernel_timing import TIMED, Case
 
 SIZES = (7, 14, 28, 56)
 BATCH = 4096
@@ -31,7 +32,7 @@ def compile_rows(repeats: int, console: Console) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     with console.status("compiling"):
         for function in TIMED:
-            first, again = bench.compile_times(rm.load("servicer"), function, repeats)
+            first, again = kernel_timing.compile_times(rm.load("servicer"), function, repeats)
             rows.append({
                 "robot": "servicer", "function": function, "first_s": round(first, 4),
                 "cached_ms": round(1e3 * again, 2),
@@ -40,30 +41,30 @@ def compile_rows(repeats: int, console: Console) -> list[dict[str, Any]]:
 
 
 def growth_rows(seconds: float, repeats: int, console: Console) -> list[dict[str, Any]]:
-    chains = [bench.chain(n) for n in SIZES]
+    chains = [chain(n) for n in SIZES]
     cases: list[Case] = []
     places: list[tuple[int, str]] = []  # row and library of each case
     with console.status("compiling chains"):
         for k, robot in enumerate(chains):
-            states = bench.random_states(robot, BATCH)
-            both = list(bench.remora_cases(robot, "forward_dynamics", states, (1,)))
-            for peer in bench.present(robot, 1)[0]:
+            states = kernel_timing.random_states(robot, BATCH)
+            both = list(kernel_timing.remora_cases(robot, "forward_dynamics", states, (1,)))
+            for peer in present(robot, 1)[0]:
                 if peer.name == "Pinocchio":
                     both += peer.cases("forward_dynamics", states, (1,))
             both = [case for case in both if case.states > 1]
             cases += both
             places += [(k, case.library) for case in both]
-        times = [bench.compile_times(robot, repeats=repeats) for robot in chains]
+        times = [kernel_timing.compile_times(robot, repeats=repeats) for robot in chains]
     rows: list[dict[str, Any]] = []
     for n, robot, (first, again) in zip(SIZES, chains, times, strict=True):
-        count = sum(bench.kernel_of(robot, "forward_dynamics").graph.count().values())
+        count = sum(kernel_timing.kernel_of(robot, "forward_dynamics").graph.count().values())
         rows.append({
             "joints": n, "bodies": n + 1, "nv": robot.nv, "first_s": round(first, 4),
             "cached_ms": round(1e3 * again, 2), "operations": count,
             "operations_per_body": float(f"{count / (n + 1):.4g}"),
         })  # fmt: skip
     with console.status("measuring"):
-        results = bench.measure(cases, seconds)
+        results = kernel_timing.measure(cases, seconds)
     for (k, library), result in zip(places, results, strict=True):
         rows[k][f"{library}_us"] = float(f"{1e6 * result.seconds:.4g}")
     for row in rows:
@@ -156,8 +157,8 @@ def main() -> None:
     parser.add_argument("--plot", type=Path, help="draw the results into this file (matplotlib)")
     options = parser.parse_args()
     console = Console(width=110, highlight=False)
-    about = bench.machine()
-    console.print(bench.described(about))
+    about = kernel_timing.machine()
+    console.print(kernel_timing.described(about))
     growth = growth_rows(options.seconds, options.repeats, console)
     per_body = [row["ns_per_body"] for row in growth]
     data = {

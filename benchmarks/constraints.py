@@ -19,12 +19,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from peer_libraries import MuJoCo, Pinocchio
 
 import remora as rm
 from remora.algebra import dual_quaternion as dq
 from remora.algebra import pose
-from remora.cli.bench import machine
-from remora.cli.bench_peers import MuJoCo, Pinocchio
+from remora.cli.kernel_timing import machine
 
 BATCH, ROUNDS = 1024, 60
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
@@ -114,7 +114,7 @@ def peers(robot: rm.Robot, q: np.ndarray, v: np.ndarray, tau: np.ndarray) -> dic
     relative = dq.mul(dq.conjugate(x[grip.child]), x[grip.parent])
     numbers = " ".join(repr(float(e)) for e in (*pose.translation(relative), *relative[:4]))
     ends = f'body1="{tree.bodies[grip.child].name}" body2="{tree.bodies[grip.parent].name}"'
-    from remora.cli.bench_peers import _mjcf
+    from peer_libraries import _mjcf
 
     text = _mjcf(tree).replace(
         "</mujoco>", f'<equality><weld {ends} relpose="{numbers}"/></equality></mujoco>'

@@ -20,14 +20,15 @@ from typing import Any
 
 import casadi
 import numpy as np
+from peer_libraries import Pinocchio, converted
 from rich.console import Console
 from rich.table import Table
 
 import remora as rm
 from dynamics import two_armed
 from remora.algebra.array_ops import asarray
-from remora.cli import bench
-from remora.cli.bench_peers import Case, Pinocchio, States, converted, random_states
+from remora.cli import kernel_timing
+from remora.cli.kernel_timing import Case, States, random_states
 from remora.codegen.ir import graph_passes
 from remora.codegen.ir.graph import Signature
 from remora.codegen.ir.trace import trace
@@ -58,7 +59,7 @@ def robots() -> dict[str, rm.Robot]:
 
 def remora_cases(robot: rm.Robot, function: str, states: States) -> Iterator[Case]:
     """Yield one call and the batch."""
-    kernel = bench.kernel_of(robot, function)
+    kernel = kernel_timing.kernel_of(robot, function)
     alone = tuple(np.ascontiguousarray(a[0]) for a in (states.q, states.v, states.x))
     n = len(states.q)
     error = deviation(
@@ -163,7 +164,7 @@ def measured(
     facts: dict[str, Any] = {}
     for function in TIMED:
         with console.status(f"{robot.name}, {function}: compiling and counting"):
-            first, again = bench.compile_times(robot, function, repeats=1)
+            first, again = kernel_timing.compile_times(robot, function, repeats=1)
             facts[function] = {
                 "operations": operations(robot, function),
                 "first_s": round(first, 2),
@@ -175,11 +176,11 @@ def measured(
             if case.deviation > 1e-9:
                 raise SystemExit(f"{case.library} {case.call} is off by {case.deviation:.1e}")
         with console.status(f"{robot.name}, {function}: measuring"):
-            results += [as_dictionary(r) for r in bench.measure(cases, seconds)]
+            results += [as_dictionary(r) for r in kernel_timing.measure(cases, seconds)]
     return results, facts
 
 
-def as_dictionary(result: bench.Result) -> dict[str, Any]:
+def as_dictionary(result: kernel_timing.Result) -> dict[str, Any]:
     case = result.case
     return {name: getattr(case, name) for name in ("function", "library", "call", "states")} | {
         "microseconds": float(f"{1e6 * result.seconds:.4g}"),
@@ -210,8 +211,8 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="write the results to this file")
     options = parser.parse_args()
     console = Console(width=110, highlight=False)
-    about = bench.machine()
-    console.print(bench.described(about))
+    about = kernel_timing.machine()
+    console.print(kernel_timing.described(about))
     data: dict[str, Any] = {
         "command": shlex.join(["python", *sys.argv]),
         "machine": about,

@@ -1,6 +1,6 @@
 """Benchmark of the compiled dynamics against Pinocchio, MuJoCo and, if installed, adam and frax.
 
-    python benchmarks/dynamics.py [--json FILE] [--plot FILE.png]
+    python benchmarks/dynamics.py [--robot ROBOT] [--json FILE] [--plot FILE.png]
 
 Forward and inverse dynamics, mass matrix and Jacobian of four robots on a free base: one state per
 call from Python, and a batch on one and two threads. Rounds of all libraries are interleaved, the
@@ -18,13 +18,13 @@ from typing import Any
 
 import numpy as np
 from jax_peers import Adam, Frax
+from peer_libraries import chain, present, print_results
 from rich.console import Console
 
 import remora as rm
 from remora.algebra import pose
-from remora.cli import bench
-from remora.cli.bench import Result
-from remora.cli.bench_peers import TIMED, Case
+from remora.cli import kernel_timing
+from remora.cli.kernel_timing import TIMED, Case, Result
 from remora.model.formats.random_robot import random_robot
 
 NOTES = (
@@ -67,7 +67,7 @@ def robots() -> dict[str, rm.Robot]:
     return {
         "servicer, 7 joints": rm.load("servicer"),
         "two arms, 2x7 joints": two_armed(),
-        "snake, 30 joints": bench.chain(30),
+        "snake, 30 joints": chain(30),
         "random tree, 30 joints": random_robot(1, 31, kinds=("revolute",)),
     }
 
@@ -75,14 +75,14 @@ def robots() -> dict[str, rm.Robot]:
 def measured(
     robot: rm.Robot, batch: int, seconds: float, with_jax: bool, console: Console
 ) -> list[Result]:
-    states = bench.random_states(robot, batch)
+    states = kernel_timing.random_states(robot, batch)
     cases: dict[str, list[Case]] = {}
     for function, label in TIMED.items():
         with console.status(f"{label}: compiling"):
-            cases[function] = list(bench.remora_cases(robot, function, states, (1, 2)))
-            more = bench.remora_cases(robot, function, states, (1,), "float32")
+            cases[function] = list(kernel_timing.remora_cases(robot, function, states, (1, 2)))
+            more = kernel_timing.remora_cases(robot, function, states, (1,), "float32")
             cases[function] += [case for case in more if case.states > 1]
-    peers, missing = bench.present(robot, 2)
+    peers, missing = present(robot, 2)
     for kind in (Adam, Frax) if with_jax else ():
         try:
             peers.append(kind(robot))
@@ -99,7 +99,7 @@ def measured(
             if case.deviation > (1e-5 if case.dtype == "float32" else 1e-9):
                 raise SystemExit(f"{case.library} {case.call} is off by {case.deviation:.1e}")
         with console.status(f"{label}: measuring"):
-            results += bench.measure(cases[function], seconds)
+            results += kernel_timing.measure(cases[function], seconds)
     return results
 
 
@@ -196,6 +196,7 @@ def _time(
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--robot", help="a file or a bundled name, instead of the four robots")
     parser.add_argument("--batch", type=int, default=4096, help="states in a batch")
     parser.add_argument("--seconds", type=float, default=6.0, help="for each robot and function")
     parser.add_argument("--json", type=Path, help="write the results to this file")
@@ -208,11 +209,11 @@ def main() -> None:
             plot(data, options.plot)
         return
     console = Console(width=110, highlight=False)
-    about = bench.machine()
+    about = kernel_timing.machine()
     for name in ("adam-robotics", "frax", "jax"):
-        if bench.installed(name):
-            about["versions"][name] = bench.installed(name)
-    console.print(bench.described(about))
+        if kernel_timing.installed(name):
+            about["versions"][name] = kernel_timing.installed(name)
+    console.print(kernel_timing.described(about))
     data: dict[str, Any] = {
         "command": shlex.join(["python", *sys.argv]),
         "machine": about,
@@ -221,15 +222,15 @@ def main() -> None:
         "notes": list(NOTES),
         "robots": {},
     }
-    made = robots()
+    made = {options.robot: rm.load(options.robot)} if options.robot else robots()
     data["robots"] = dict.fromkeys(made)
     for name, robot in reversed(made.items()):  # JAX, which starts threads, comes last
         results = measured(robot, options.batch, options.seconds, name == next(iter(made)), console)
-        bench.print_results(f"\n{name}: nv = {robot.nv}, µs per evaluation", results, console)
+        print_results(f"\n{name}: nv = {robot.nv}, µs per evaluation", results, console)
         data["robots"][name] = {
             "bodies": len(robot.bodies),
             "nv": robot.nv,
-            "operations": {f: bench.kernel_of(robot, f).graph.count() for f in TIMED},
+            "operations": {f: kernel_timing.kernel_of(robot, f).graph.count() for f in TIMED},
             "results": [as_dictionary(r) for r in results],
         }
     for note in NOTES:

@@ -18,11 +18,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from peer_libraries import chain
 from rich.console import Console
 
 import dynamics
 import remora as rm
-from remora.cli import bench, bench_gpu
+from remora.cli import bench_gpu, kernel_timing
 from remora.codegen.gpu.cuda_kernel import cupy_with_device
 from remora.errors import RemoraError
 
@@ -35,8 +36,8 @@ COMPARED = ("forward_dynamics", "inverse_dynamics", "mass_matrix")
 
 def robots() -> dict[str, rm.Robot]:
     made = dynamics.robots()
-    made["snake, 100 joints"] = bench.chain(100)
-    made["snake, 1,000 joints"] = bench.chain(1000)
+    made["snake, 100 joints"] = chain(100)
+    made["snake, 1,000 joints"] = chain(1000)
     return made
 
 
@@ -76,7 +77,7 @@ def rates(robot: rm.Robot, seconds: float, both: bool, console: Console) -> list
 def peer_rows(robot: rm.Robot, seconds: float, console: Console) -> list[dict[str, Any]]:
     import gpu_peers
 
-    states = bench.random_states(robot, PEER_STATES)
+    states = kernel_timing.random_states(robot, PEER_STATES)
     rows: list[dict[str, Any]] = []
     for dtype in ("float64", "float32"):
         peers, missing = gpu_peers.present(robot, dtype)
@@ -84,7 +85,7 @@ def peer_rows(robot: rm.Robot, seconds: float, console: Console) -> list[dict[st
             console.print(f"not compared: {name}: {reason}")
         for peer in peers:
             made = gpu_peers.cases(peer, states, COMPARED, console)
-            for result in bench.measure(list(made), seconds):
+            for result in kernel_timing.measure(list(made), seconds):
                 case = result.case
                 rows.append({
                     "function": case.function, "library": case.library, "call": case.call,
@@ -173,11 +174,11 @@ def main() -> None:
         plot(json.loads(options.from_json.read_text(encoding="utf-8")), options.plot)
         return
     console = Console(width=120, highlight=False)
-    about = bench.machine()
+    about = kernel_timing.machine()
     about["gpu"] = bench_gpu.device_name()
     for name in ("cupy-cuda13x", "cupy-cuda12x", "jax", "frax", "mujoco-mjx", "adam-robotics"):
-        if bench.installed(name):
-            about["versions"][name] = bench.installed(name)
+        if kernel_timing.installed(name):
+            about["versions"][name] = kernel_timing.installed(name)
     data: dict[str, Any] = {
         "command": shlex.join(["python", *sys.argv]),
         "machine": about,

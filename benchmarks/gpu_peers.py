@@ -19,14 +19,15 @@ from collections.abc import Iterator
 import jax_peers
 import numpy as np
 from jax_peers import Jax, Made, alone
+from peer_libraries import _mjcf, converted, deviation
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 import remora as rm
 from remora.algebra import pose
-from remora.cli import bench
-from remora.cli.bench_peers import TIMED, Case, States, _mjcf, converted, deviation
+from remora.cli import kernel_timing
+from remora.cli.kernel_timing import TIMED, Case, States
 from remora.errors import RemoraError
 from remora.model.layouts.libraries import mujoco_layout
 
@@ -181,10 +182,10 @@ def main() -> None:
     functions = tuple(options.function or TIMED)
     console = Console(width=110, highlight=False)
     names = ("jax", "jaxlib", "frax", "mujoco", "mujoco-mjx", "adam-robotics")
-    versions = [f"{name} {v}" for name in names if (v := bench.installed(name))]
+    versions = [f"{name} {v}" for name in names if (v := kernel_timing.installed(name))]
     console.print(", ".join(versions))
     for title, robot in robots.items():
-        states = bench.random_states(robot, options.batch)
+        states = kernel_timing.random_states(robot, options.batch)
         made: list[Case] = []
         for dtype in options.dtype or ALLOWED:
             peers, missing = present(robot, dtype, "cpu" if options.cpu else "cuda")
@@ -202,7 +203,7 @@ def main() -> None:
         for name in ("million/s", "ns each", "deviation"):
             table.add_column(name, justify="right", no_wrap=True)
         for function in functions:
-            for result in bench.measure(
+            for result in kernel_timing.measure(
                 [c for c in made if c.function == function], options.seconds
             ):
                 case, t = result.case, result.seconds

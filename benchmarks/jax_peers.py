@@ -21,7 +21,7 @@ import numpy as np
 
 import remora as rm
 from remora.algebra import dual_quaternion, pose
-from remora.cli.bench_peers import Case, States, reference, relative
+from remora.cli.kernel_timing import Case, States, reference, relative
 from remora.errors import RemoraError
 
 # JAX reads these at startup: one thread, and no preallocation of GPU memory that others need.

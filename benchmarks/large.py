@@ -21,12 +21,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from peer_libraries import Pinocchio, chain
 from rich.console import Console
 from rich.table import Table
 
 import remora as rm
-from remora.cli import bench
-from remora.cli.bench_peers import Case
+from remora.cli import kernel_timing
+from remora.cli.kernel_timing import Case
 
 SIZES = (7, 14, 30, 56, 100, 300, 1000)
 LARGEST_PEER = 300
@@ -43,13 +44,13 @@ def tree(joints: int) -> rm.Robot:
     return rm.random_robot(joints, bodies=joints + 1, kinds=("revolute",))
 
 
-ROBOTS = {"chain": bench.chain, "tree": tree}
+ROBOTS = {"chain": chain, "tree": tree}
 
 
 def peer_of(robot: rm.Robot, joints: int) -> Any:
     """Return Pinocchio with this robot, or None if it is missing or needs too much memory."""
     try:
-        return bench.Pinocchio(robot, 1) if joints <= LARGEST_PEER else None
+        return Pinocchio(robot, 1) if joints <= LARGEST_PEER else None
     except ImportError:
         return None
 
@@ -59,8 +60,8 @@ def cases(robot: rm.Robot, function: str, joints: int, peer: Any) -> tuple[list[
     entries = robot.nv**2 if function == "mass_matrix" else len(robot.bodies)
     fit = 1e6 / entries if function == "mass_matrix" else 64e3 / joints
     states = 8 * int(np.clip(fit / 8, 1, 512))
-    made = bench.random_states(robot, states)
-    kernel = bench.kernel_of(robot, function)
+    made = kernel_timing.random_states(robot, states)
+    kernel = kernel_timing.kernel_of(robot, function)
     given = [getattr(made, {"tau": "x", "vdot": "x"}.get(s.name, s.name)) for s in kernel.inputs]
     out = kernel(*given)
 
@@ -95,10 +96,10 @@ def rows(seconds: float, repeats: int, console: Console) -> list[dict[str, Any]]
                 peer = peer_of(robot, joints)
                 for function in FUNCTIONS:
                     found.append((function, *cases(robot, function, joints, peer)))
-                measured = bench.measure([c for _, cs, _ in found for c in cs], seconds)
+                measured = kernel_timing.measure([c for _, cs, _ in found for c in cs], seconds)
             times = {(r.case.function, r.case.library): r.seconds for r in measured}
             for function, _, entries in found:
-                first, again = bench.compile_times(robot, function, repeats)
+                first, again = kernel_timing.compile_times(robot, function, repeats)
                 ours = times[function, "Remora"]
                 theirs = times.get((function, "Pinocchio"))
                 line = {
@@ -148,8 +149,8 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="write the results to this file")
     options = parser.parse_args()
     console = Console(width=110, highlight=False)
-    about = bench.machine()
-    console.print(bench.described(about))
+    about = kernel_timing.machine()
+    console.print(kernel_timing.described(about))
     lines = rows(options.seconds, options.repeats, console)
     data = {
         "command": shlex.join(["python", *sys.argv]),

@@ -27,14 +27,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from peer_libraries import MuJoCo, Pinocchio
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 import remora as rm
 from remora.algebra.array_ops import less, select, sin
-from remora.cli import bench
-from remora.cli.bench_peers import MuJoCo, Pinocchio
+from remora.cli import kernel_timing
 from remora.errors import RemoraError
 
 #: The actuation of VT18, section 4: joint, start, stop, s; torque 0.5 sin(t - start) N m.
@@ -581,7 +581,7 @@ def mjx_cases(
     """Yield MJX's steps of a batch on the GPU in float32, after comparing results."""
     gpu_peers = importlib.import_module("gpu_peers")
     mujoco = importlib.import_module("mujoco")
-    from remora.cli.bench_peers import _mjcf
+    from peer_libraries import _mjcf
 
     peer = gpu_peers.Mjx(robot, "float32", platform)
     jax, mjx = peer.jax, peer.mjx
@@ -630,12 +630,12 @@ def on_gpu(
     from remora.cli import bench_gpu
 
     robot = rm.load("servicer")
-    about = bench.machine()
+    about = kernel_timing.machine()
     about["gpu"] = bench_gpu.device_name()
     for name in ("cupy-cuda13x", "cupy-cuda12x", "jax", "mujoco-mjx"):
-        if bench.installed(name):
-            about["versions"][name] = bench.installed(name)
-    console.print(f"{about['gpu']}; {escape(bench.described(about))}")
+        if kernel_timing.installed(name):
+            about["versions"][name] = kernel_timing.installed(name)
+    console.print(f"{about['gpu']}; {escape(kernel_timing.described(about))}")
     steps = math.ceil(duration / STEP - 1e-6)
     data: dict[str, Any] = {
         "command": shlex.join(["python", *sys.argv]), "machine": about, "duration": duration,
@@ -727,10 +727,10 @@ def main() -> None:
         for note in GPU_NOTES:
             console.print(f"- {note}")
         return
-    about = bench.machine()
-    if bench.installed("scipy"):
-        about["versions"]["scipy"] = bench.installed("scipy")
-    console.print(bench.described(about))
+    about = kernel_timing.machine()
+    if kernel_timing.installed("scipy"):
+        about["versions"]["scipy"] = kernel_timing.installed("scipy")
+    console.print(kernel_timing.described(about))
     data |= {"machine": about, "notes": list(NOTES)}
     data["command"] = data["command"] if isinstance(data.get("command"), dict) else {}
     made_by = shlex.join(["python", *sys.argv])

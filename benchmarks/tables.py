@@ -14,9 +14,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from remora.cli.bench import described
 from remora.cli.bench_gpu import TIMED as GPU_TIMED
-from remora.cli.bench_peers import TIMED
+from remora.cli.kernel_timing import TIMED, described
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results"

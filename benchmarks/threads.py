@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.table import Table
 
 import remora as rm
-from remora.cli import bench
+from remora.cli import kernel_timing
 from remora.model.formats.random_robot import random_robot
 
 SIZES = (2048, 4096, 16384)
@@ -35,11 +35,13 @@ def robots() -> dict[str, rm.Robot]:
 
 
 def measured(robot: rm.Robot, states: int, seconds: float) -> dict[str, Any]:
-    drawn = bench.random_states(robot, states)
+    drawn = kernel_timing.random_states(robot, states)
     cases = [
-        c for c in bench.remora_cases(robot, "forward_dynamics", drawn, THREADS) if c.states > 1
+        c
+        for c in kernel_timing.remora_cases(robot, "forward_dynamics", drawn, THREADS)
+        if c.states > 1
     ]
-    one, two = bench.measure(cases, seconds)
+    one, two = kernel_timing.measure(cases, seconds)
     return {
         "states": states,
         "one_us": float(f"{1e6 * states * one.seconds:.4g}"),
@@ -55,8 +57,8 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="write the results to this file")
     options = parser.parse_args()
     console = Console(width=110, highlight=False)
-    about = bench.machine()
-    console.print(bench.described(about))
+    about = kernel_timing.machine()
+    console.print(kernel_timing.described(about))
     table = Table("robot", "states", "one thread, µs", "two threads, µs", "ratio", box=None)
     data: dict[str, Any] = {
         "command": shlex.join(["python", *sys.argv]), "machine": about, "robots": {},

@@ -15,9 +15,9 @@ import time
 from pathlib import Path
 
 import numpy as np
+from peer_libraries import chain
 
 import remora as rm
-from remora.cli.bench import chain
 
 OPEN = """
 import sys, time

@@ -490,6 +490,7 @@ TABLE = {
         "constraint_impulse": (
             lambda *a: tuple(loops.constraint_impulse(CLOSED, *a)), state_q, v_,
         ),
+        "held_impulse": (lambda *a: projection.held_impulse(CLOSED, *a), state_q, v_),
     },
     reactions: {
         "constraint_multipliers": (

@@ -31,6 +31,6 @@ sensitivity.plot(misses=misses).savefig("docs/pictures/sensitivity.png", dpi=110
 
 with tempfile.TemporaryDirectory() as folder:
     out = Path(folder)
-    command = ["remora", "analyze", "servicer_wheels", "wheels", "--out", folder]
+    command = ["remora", "analyze", "wheels", "servicer_wheels", "--out", folder]
     subprocess.run(command, check=True)
     shutil.copy(out / "wheels_1.png", "docs/pictures/wheel_envelope.png")

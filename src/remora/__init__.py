@@ -188,6 +188,7 @@ if TYPE_CHECKING:  # carried out one by one, when a name is first used
     from remora.simulation.storage.reading import open_run
     from remora.viewer.figures.figures import plot
     from remora.viewer.film.render import render
+    from remora.viewer.report.analyses import analyze
     from remora.viewer.report.animation_html import save_html
     from remora.viewer.report.report import report
     from remora.viewer.view import view
@@ -251,6 +252,7 @@ __all__ = [
     "actuators",
     "algebra",
     "analysis",
+    "analyze",
     "base_velocity",
     "bias_force",
     "box_inertia",

@@ -17,10 +17,11 @@ from scipy import stats
 import remora as rm
 from in_process import remora
 from remora.campaigns import campaign as campaign_module
-from remora.campaigns import campaign_report, figures
+from remora.campaigns import figures
 from remora.campaigns.blocks import REASONS, Block, block_size
 from remora.campaigns.storage import CampaignFolder
 from remora.cli.campaign import _summary
+from remora.viewer.report import html_page
 
 SCENARIO = """
 scenario: 1
@@ -149,7 +150,7 @@ def test_what_drives_an_output_is_sorted_by_strength(stored):
 def page(stored, tmp_path_factory):
     """Return the report without its drawings, which other tests read."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(campaign_report, "drawing", lambda figure: "<svg></svg>")
+        patch.setattr(html_page, "drawing", lambda figure: "<svg></svg>")
         file = rm.campaign_report(stored, tmp_path_factory.mktemp("report") / "report.html")
     return file.read_text(encoding="utf-8").replace("\N{MINUS SIGN}", "-")
 
@@ -180,11 +181,11 @@ def test_tables_of_the_report(stored, page):
                    replay.format(run)] for _, run in far[:3]]  # fmt: skip
     assert rows["Outputs"][1:] == outputs
     assert rows["Worst cases"][1:] == worst
-    assert rows["Runs that failed"][1:] == [
+    assert rows["Failed runs"][1:] == [
         [str(run), FAILED[run], f"{0.01 * run:.4g}", replay.format(run)]
         for run in sorted(FAILED)[:10]
     ]  # fmt: skip
-    assert f"and {len(FAILED) - 10} more" in sections["Runs that failed"]
+    assert f"and {len(FAILED) - 10} more" in sections["Failed runs"]
     assert rows["Success"][1:] == [
         ["slow", "speed &lt; 0.5 rad/s", f"{100 * made['slow'].mean():.4g}",
          interval(made["slow"])],

@@ -9,26 +9,19 @@ import pytest
 
 import remora as rm
 from remora.algebra import pose
-from remora.cli import path_analyses, wheel_analysis
+from remora.cli.analyze import deviations
 from remora.cli.console import trimmed_output
-from remora.cli.robot_analyses import ANALYSES
+from remora.viewer.report import path_analyses
+from remora.viewer.report.analyses import ANALYSES
 
 pytest.importorskip("matplotlib")
-
-OPTIONS = {
-    "base": "floating", "plane": None, "measure": "volume", "cells": 10, "over": None,
-    "samples": 40, "samples_given": True, "threads": 1, "quiet": True, "run": None, "error": None,
-    "capacity": None,
-}  # fmt: skip
 
 
 def page_of(what, robot, target, folder, **options):
     """Return the tiles by their label, the page and its data."""
-    page, data, table = ANALYSES[what](robot, target, {**OPTIONS, "out": folder, **options})
-    if table is not None:
-        header, rows = table
-        assert rows.shape[1] == len(header)
-    return {label: value for value, label in page.tiles}, page, data
+    page = ANALYSES[what](robot, target, folder / "checkpoint.npz", **options)
+    assert len({np.size(column) for column in page.columns.values()}) <= 1
+    return {label: value for value, label in page.tiles}, page, page.data
 
 
 def quarters(robot, part):
@@ -107,7 +100,9 @@ def test_conditioning_is_that_of_the_jacobian_of_the_plane(tmp_path):
 
 def test_the_rms_miss_is_that_of_the_robots_drawn(tmp_path):
     robot = rm.load("spart17_planar")
-    tiles, _, data = page_of("sensitivity", robot, "tool", tmp_path, error=["mass=0.02"])
+    tiles, _, data = page_of(
+        "sensitivity", robot, "tool", tmp_path, error={"mass": 0.02}, samples=40
+    )
     drawn = 1e3 * np.sqrt(np.mean(np.sum(data["misses"] ** 2, axis=1)))
     assert tiles["rms miss of 40 robots"] == f"{drawn:.3g} mm"
     each = 1e3 * np.linalg.norm(data["jacobian"] * data["deviations"], axis=0)
@@ -164,18 +159,17 @@ class Samples:
 def test_paths_are_thinned_samples_of_a_run_or_half_the_ranges(count, monkeypatch):
     robot = rm.load("servicer")
     run = Samples(robot, count)
-    for module in (path_analyses, wheel_analysis):
-        monkeypatch.setattr(module, "open_run", lambda folder: run)
+    monkeypatch.setattr(path_analyses, "open_run", lambda folder: run)
     expected = np.arange(5) if count == 5 else np.linspace(0, 1200, 400).astype(int)
     q, t, told = path_analyses._path(robot, "tool", "RUN")
     assert (q[:, 4].tolist(), t.tolist(), told) == (
         expected.tolist(), (0.1 * expected).tolist(), "run RUN",
     )  # fmt: skip
-    q, v, t, told = wheel_analysis._motion(robot, "tool", "RUN")
+    q, v, t, told = path_analyses._motion(robot, "tool", "RUN")
     assert q[:, 4].tolist() == v[:, 0].tolist() == expected.tolist()
     assert t.tolist() == (0.1 * expected).tolist()
     other = rm.load("vt18_satellite")
-    for path in (path_analyses._path, wheel_analysis._motion):
+    for path in (path_analyses._path, path_analyses._motion):
         with pytest.raises(rm.RemoraError, match="was made with other joints"):
             path(other, other.bodies[-1].name, "RUN")
     q, t, _ = path_analyses._path(robot, "tool", None)
@@ -216,24 +210,24 @@ def test_the_page_of_a_payload_tells_mass_centre_and_intervals(monkeypatch, tmp_
 
 
 def test_errors_of_the_command_line_are_numbers():
-    assert path_analyses._errors(["mass=0.01", "arm.com=2e-3"]) == {"mass": 0.01, "arm.com": 0.002}
-    assert path_analyses._errors(None) == {}
+    assert deviations(["mass=0.01", "arm.com=2e-3"]) == {"mass": 0.01, "arm.com": 0.002}
+    assert deviations([]) == {}
     with pytest.raises(rm.errors.InvalidValue, match="must be NAME=VALUE"):
-        path_analyses._errors(["mass"])
+        deviations(["mass"])
 
 
 def test_wheels_are_the_free_ones_on_the_base_and_need_a_limit():
     robot = rm.load("servicer_wheels")
-    names = wheel_analysis.wheel_joints(robot, "tool")
+    names = path_analyses.wheel_joints(robot, "tool")
     assert names == ["wheel_x", "wheel_y", "wheel_z"]
     free = robot.replace_joint("wheel_y", limits=replace(robot.joints["wheel_y"].limits,
                                                          velocity=[np.inf]))  # fmt: skip
     with pytest.raises(rm.errors.InvalidValue, match=r"^wheel_y has no limit"):
-        wheel_analysis._capacity(free, names, None)
-    assert wheel_analysis._capacity(free, names, 2.5).tolist() == [2.5] * 3
+        path_analyses._capacity(free, names, None)
+    assert path_analyses._capacity(free, names, 2.5).tolist() == [2.5] * 3
     for bad in (0.0, -1.0, np.nan):
         with pytest.raises(rm.errors.InvalidValue, match="must be positive"):
-            wheel_analysis._capacity(robot, names, bad)
+            path_analyses._capacity(robot, names, bad)
 
 
 @pytest.mark.parametrize("terminal", [True, False])

@@ -11,6 +11,13 @@ import remora as rm
 from remora.cli import app
 from remora.errors import RemoraError
 
+OPTIONS = {
+    "workspace": ("--plane", "xy", "--samples", 20000, "--cells", 30, "--quiet"),
+    "manipulability": ("--plane", "xy"),
+    "conditioning": ("--plane", "xy"),
+    "sensitivity": ("--samples", 60, "--error", "mass=0.02", "--quiet"),
+}
+
 
 def analyzed(*arguments):
     return CliRunner().invoke(app, ["analyze", *map(str, arguments)])
@@ -18,10 +25,7 @@ def analyzed(*arguments):
 
 @pytest.mark.parametrize("what", ["workspace", "manipulability", "coupling"])
 def test_a_page_with_pictures_and_data_is_written(tmp_path, what):
-    result = analyzed(
-        "spart17_planar", what, "--out", tmp_path, "--plane", "xy", "--samples", 20000,
-        "--cells", 30, "--quiet",
-    )  # fmt: skip
+    result = analyzed(what, "spart17_planar", "--out", tmp_path, *OPTIONS.get(what, ()))
     assert result.exit_code == 0, result.output
     text = (tmp_path / f"{what}.html").read_text(encoding="utf-8")
     assert "spart17_planar" in text
@@ -40,20 +44,31 @@ def test_a_page_with_pictures_and_data_is_written(tmp_path, what):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("spart17_planar", "magic"), "workspace, manipulability, coupling, wheels, conditioning"),
-        (("spart17_planar", "payload"), "--run DIR"),
-        (("spart17_planar", "wheels"), "has no wheels"),
-        (("servicer_wheels", "wheels", "--capacity", "-1"), "must be positive"),
-        (("spart17_planar", "sensitivity", "--error", "mass"), "NAME=VALUE"),
-        (("spart17_planar", "workspace", "--frame", "base"), "no joint of the arm"),
-        (("spart17_planar", "coupling", "--over", "joint_1"), "two joints"),
-        (("spart17_planar", "coupling", "--over", "joint_1", "--over", "x"), "joint_2"),
-        (("spart17_planar", "manipulability", "--measure", "size"), "volume"),
+        (("magic", "spart17_planar"), "workspace, manipulability, coupling, wheels, conditioning"),
+        (("wheels", "spart17_planar"), "has no wheels"),
+        (("wheels", "servicer_wheels", "--capacity", "-1"), "must be positive"),
+        (("sensitivity", "spart17_planar", "--error", "mass"), "NAME=VALUE"),
+        (("workspace", "spart17_planar", "--frame", "base"), "no joint of the arm"),
+        (("coupling", "spart17_planar", "--over", "joint_1"), "two joints"),
+        (("coupling", "spart17_planar", "--over", "joint_1", "--over", "x"), "joint_2"),
+        (("manipulability", "spart17_planar", "--measure", "size"), "volume"),
     ],
 )
 def test_refusals_name_what_is_wrong(tmp_path, arguments, words):
     with pytest.raises(RemoraError, match=words):
         raise analyzed(*arguments, "--out", tmp_path).exception
+
+
+def test_options_are_those_of_the_analysis(tmp_path):
+    result = analyzed("payload", "spart17_planar", "--out", tmp_path)
+    assert result.exit_code == 2
+    assert "--run" in result.output
+    assert analyzed("coupling", "spart17_planar", "--out", tmp_path, "--plane", "xy").exit_code == 2
+    robot = rm.load("spart17_planar")
+    with pytest.raises(rm.errors.UnknownName, match=r"option of coupling.*'plane'.*over, threads"):
+        rm.analyze(robot, "coupling", tmp_path, plane="xy")
+    with pytest.raises(rm.errors.UnknownName, match="workspace, manipulability"):
+        rm.analyze(robot, "magic", tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -63,7 +78,7 @@ def test_a_missing_extra_is_named_before_anything_is_computed(
     tmp_path, monkeypatch, missing, extra
 ):
     monkeypatch.setitem(sys.modules, missing, None)
-    error = analyzed("spart17_planar", "workspace", "--out", tmp_path / "new").exception
+    error = analyzed("workspace", "spart17_planar", "--out", tmp_path / "new").exception
     assert isinstance(error, RemoraError)
     assert f".[{extra}]" in str(error)
     assert not (tmp_path / "new").exists()
@@ -71,10 +86,7 @@ def test_a_missing_extra_is_named_before_anything_is_computed(
 
 @pytest.mark.parametrize("what", ["conditioning", "sensitivity"])
 def test_pages_along_a_path(tmp_path, what):
-    result = analyzed(
-        "spart17_planar", what, "--out", tmp_path, "--samples", 60, "--error", "mass=0.02",
-        "--quiet", "--plane", "xy",
-    )  # fmt: skip
+    result = analyzed(what, "spart17_planar", "--out", tmp_path, *OPTIONS[what])
     assert result.exit_code == 0, result.output
     text = (tmp_path / f"{what}.html").read_text(encoding="utf-8")
     assert "spart17_planar" in text
@@ -94,8 +106,8 @@ def test_a_payload_from_a_recorded_run(tmp_path):
         loaded, rm.neutral(robot), v, 6.0, record=rm.Record(0.1, folder=tmp_path / "run.zarr")
     )
     result = analyzed(
-        "spart17_planar_3", "payload", "--run", tmp_path / "run.zarr", "--frame", hand.name,
-        "--out", tmp_path, "--quiet",
+        "payload", "spart17_planar_3", "--run", tmp_path / "run.zarr", "--frame", hand.name,
+        "--out", tmp_path,
     )  # fmt: skip
     assert result.exit_code == 0, result.output
     with np.load(tmp_path / "payload.npz") as data:
@@ -106,13 +118,13 @@ def test_a_payload_from_a_recorded_run(tmp_path):
     assert f"<b>2 kg</b><span>mass, ± {0.5 * (high - low)[0]:.2g} kg</span>" in text
     for x, half in zip(found, 0.5 * (high - low), strict=True):
         assert f"<td>{x:.6g} ± {half:.2g}</td>" in text
-    other = analyzed("servicer", "payload", "--run", tmp_path / "run.zarr", "--out", tmp_path)
+    other = analyzed("payload", "servicer", "--run", tmp_path / "run.zarr", "--out", tmp_path)
     assert "was made with other joints" in str(other.exception)
 
 
 def test_wheels_against_the_demand_of_the_arm(tmp_path):
     """The table's demand and margin are those of the library along the same path."""
-    result = analyzed("servicer_wheels", "wheels", "--out", tmp_path, "--capacity", 30)
+    result = analyzed("wheels", "servicer_wheels", "--out", tmp_path, "--capacity", 30)
     assert result.exit_code == 0, result.output
     assert "smallest margin" in (tmp_path / "wheels.html").read_text(encoding="utf-8")
     with np.load(tmp_path / "wheels.npz") as data:
@@ -135,7 +147,7 @@ def test_wheels_that_saturate_are_noted_and_a_run_is_taken(tmp_path):
     v[robot.joints["wheel_x"].v] = 50.0  # not a demand
     rm.simulate(robot, q, v, 1.0, record=0.5).save(tmp_path / "run.zarr")
     result = analyzed(
-        "servicer_wheels", "wheels", "--out", tmp_path, "--run", tmp_path / "run.zarr",
+        "wheels", "servicer_wheels", "--out", tmp_path, "--run", tmp_path / "run.zarr",
         "--capacity", 0.5,
     )  # fmt: skip
     assert result.exit_code == 0, result.output

@@ -84,7 +84,7 @@ def test_rates_are_states_over_the_shortest_launch(device, monkeypatch, function
     size = 8 * sum(x.size for x in (*kernel.inputs, *kernel.outputs))
     monkeypatch.setattr(bench_gpu, "cuda_kernel", lambda *_: kernel)
     monkeypatch.setattr(bench_gpu, "MOST_BYTES", 300 * size + 5)
-    found = bench_gpu.rate(ROBOT, function, "float64", layout, seconds=0.02)
+    found = bench_gpu.rate(ROBOT, function, "float64", layout, seconds=0.5)
     assert (found.states, found.bytes, found.entries) == (300, size, 3)
     assert found.per_second == pytest.approx(300 / 2e-3)
     assert (found.registers, found.local_bytes) == (64, 24)

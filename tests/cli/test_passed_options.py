@@ -9,7 +9,7 @@ import pytest
 
 import in_process
 import remora as rm
-from remora.cli import bench, robot_analyses, robot_kernels
+from remora.cli import kernel_timing, robot_kernels
 from remora.cli.demo import _has_browser
 from remora.viewer import view as view_module
 from remora.viewer.report import animation_html
@@ -258,8 +258,7 @@ def test_a_browser_is_opened_only_on_a_screen(monkeypatch):
     [
         (("--batch", 1), "at least 2 states"), (("--threads", -1), "--threads must be 0 or more"),
         (("--seconds", 0), "--seconds more than 0"), (("--seconds", "inf"), "more than 0"),
-        (("--gpu", "--threads", 2), "leave them out with --gpu"),
-        (("--gpu", "--no-growth"), "leave them out with --gpu"),
+        (("--gpu", "--threads", 2), "leave it out with --gpu"),
     ],
 )  # fmt: skip
 def test_settings_of_a_benchmark_are_checked(words, told):
@@ -269,18 +268,25 @@ def test_settings_of_a_benchmark_are_checked(words, told):
 
 
 def test_settings_of_a_benchmark_reach_it(asked):
-    words = ("--batch", 2, "--threads", 0, "--seconds", 0.5, "--no-growth")
-    (robot, *given), _ = asked(bench, "benchmark", "bench", "servicer", *words)
-    assert (robot.name, given) == ("servicer", [2, 0, 0.5, False, False])
-    (_, *given), _ = asked(bench, "benchmark", "bench", "servicer", "--gpu", "--batch", 3)
+    words = ("--batch", 2, "--threads", 0, "--seconds", 0.5)
+    (robot, *given), _ = asked(kernel_timing, "benchmark", "bench", "servicer", *words)
+    assert (robot.name, given) == ("servicer", [2, 0, 0.5, False])
+    (_, *given), _ = asked(kernel_timing, "benchmark", "bench", "servicer", "--gpu", "--batch", 3)
     assert given[:2] == [3, 0]
-    assert given[3:] == [True, True]
+    assert given[3:] == [True]
 
 
-def test_samples_of_an_analysis_are_a_million_unless_they_are_given(asked, tmp_path):
-    words = ("analyze", "servicer", "workspace", "--out", tmp_path / "new")
-    (robot, what, frame, options), _ = asked(robot_analyses, "write_analysis", *words)
-    assert (robot.name, what, frame) == ("servicer", "workspace", None)
-    assert (options["samples"], options["samples_given"]) == (1_000_000, False)
-    (*_, options), _ = asked(robot_analyses, "write_analysis", *words, "--samples", 500)
-    assert (options["samples"], options["samples_given"]) == (500, True)
+def test_options_of_an_analysis_reach_it(asked, tmp_path):
+    words = ("analyze", "workspace", "servicer", "--out", tmp_path / "new")
+    (robot, what, folder, frame), named = asked(rm, "analyze", *words)
+    assert (robot.name, what, folder, frame) == ("servicer", "workspace", tmp_path / "new", None)
+    assert callable(named.pop("progress"))
+    assert named == {
+        "plane": None, "measure": "volume", "samples": 1_000_000, "cells": 100, "threads": 0,
+    }  # fmt: skip
+    assert asked(rm, "analyze", *words, "--samples", 500)[1]["samples"] == 500
+    words = ("analyze", "sensitivity", "servicer", "--out", tmp_path, "--error", "mass=0.5")
+    _, named = asked(rm, "analyze", *words, "--frame", "tool")
+    assert (named["samples"], named["error"]) == (500, {"mass": 0.5})
+    _, named = asked(rm, "analyze", "analyze", "coupling", "servicer", "--out", tmp_path)
+    assert named == {"over": None, "threads": 0}

@@ -9,11 +9,12 @@ import pytest
 from rich.console import Console
 
 import remora as rm
+from benchmark_scripts import print_results
 from in_process import remora
 from remora.algebra import pose
 from remora.cli import capture_demo
-from remora.cli.bench import Case, Result, print_results
 from remora.cli.demo import _new_folder
+from remora.cli.kernel_timing import Case, Result
 from remora.cli.run import _report
 from remora.simulation.recording.conservation import Conservation, Drift
 

@@ -8,11 +8,11 @@ import pytest
 import needs
 import ptx_machine
 import remora as rm
+from benchmark_scripts import chain
 from kernels import SOLVING, arguments_for
 from numeric import assert_close
 from public_names import public
 from remora.algebra.array_ops import less, select
-from remora.cli import bench
 from remora.codegen.gpu import cuda_kernel, ptx, ptx_loops, schedule
 from remora.codegen.ir import graph_passes
 from remora.codegen.ir.graph import Graph, Signature, interpret
@@ -89,7 +89,7 @@ def test_loops(name, layout, seed):
 
 
 def test_large_robots_are_loops():
-    robot = bench.chain(300)
+    robot = chain(300)
     kernel = rm.compile(rm.forward_dynamics, robot, target="cuda")
     assert kernel.ptx().startswith("// any number of threads")
     with pytest.raises(rm.RemoraError, match="no GPU code yet"):
@@ -315,7 +315,7 @@ def test_gpu_every_function(name):
 @needs.gpu
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_gpu_large_robots(dtype):
-    robot = bench.chain(100)
+    robot = chain(100)
     q, v = rm.random_state(robot, 0, (300,))
     vdot = np.random.default_rng(1).normal(size=v.shape)
     arrays = [a.astype(dtype) for a in (q, v, vdot)]

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import remora as rm
+from benchmark_scripts import chain
 from numeric import assert_close
 from peers import pinocchio_model
 from public_names import public
-from remora.cli.bench import chain
 from remora.codegen.ir.graph import Signature
 from remora.codegen.kernel import SMALLEST_CHUNK
 from remora.codegen.llvm import host as cpu

@@ -18,7 +18,7 @@ from remora.viewer.figures.map_figures import interval_figure
 from remora.viewer.figures.percentile_bands import batch_columns, plot_batch
 from remora.viewer.figures.sensitivity_figure import sensitivity_figure
 from remora.viewer.report import animation_html, tool_story
-from remora.viewer.report.analysis_page import AnalysisPage, page_text
+from remora.viewer.report.analysis_page import AnalysisPage
 
 pytest.importorskip("matplotlib")
 
@@ -256,15 +256,13 @@ def test_sizes_of_impulses_and_places():
 
 
 def test_the_page_of_an_analysis_has_its_notices_and_files():
-    page = AnalysisPage(
-        "title", "sub", [("1 m", "far")], [], [("robot", "x<y")], ["near"], ["a.npz"]
-    )
-    text = page_text(page)
+    page = AnalysisPage("title", "sub", [("1 m", "far")], [], [("robot", "x<y")], ["near"])
+    text = page.html(["a.npz"])
     assert "<b>1 m</b><span>far</span>" in text
     assert '<p class="notice">near</p>' in text
     assert "<tr><th>robot</th><td>x&lt;y</td></tr>" in text
     assert "Data beside this page: <code>a.npz</code>" in text
-    none = page_text(AnalysisPage("title", "sub", [], [], []))
+    none = AnalysisPage("title", "sub", [], [], []).html()
     assert "Data beside" not in none
     assert re.search(r"</table>\s*</section>", none)
 

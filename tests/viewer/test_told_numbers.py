@@ -23,7 +23,7 @@ from remora.viewer.figures.figures import marks
 from remora.viewer.figures.flat_panels import is_flat
 from remora.viewer.figures.panels import Line, Panel
 from remora.viewer.page import timeline
-from remora.viewer.report import conditioning_rows, peak_loads
+from remora.viewer.report import conditioning_rows, html_page, peak_loads
 from remora.viewer.report import report as report_module
 from remora.viewer.report import report_sections as sections
 from remora.viewer.report.still_times import COUNT, still_times
@@ -307,11 +307,11 @@ def test_the_tree_of_a_robot_is_indented_and_numbers_are_its_own():
     assert max(depth.values()) > 2
     cut = run_tables._cut(("a",), ((str(k),) for k in range(30)), 30, 25)
     assert (len(cut.rows), cut.more) == (25, 5)
-    html = sections.table(replace(cut, head=("#a",)))
+    html = html_page.table(replace(cut, head=("#a",)))
     assert "and 5 more" in html
     assert html.count('<td class="n">') == 25
-    assert "more" not in sections.table(run_tables.TextTable(("a",), [("1",)]))
-    assert "and 1 more" in sections.table(run_tables.TextTable(("a",), [("1",)], 1))
+    assert "more" not in html_page.table(run_tables.TextTable(("a",), [("1",)]))
+    assert "and 1 more" in html_page.table(run_tables.TextTable(("a",), [("1",)], 1))
 
 
 def test_what_is_constant_relative_to_its_scale_is_flat():

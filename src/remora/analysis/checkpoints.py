@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,9 @@ from remora.identity.digest import digest
 
 #: Seconds between two checkpoints.
 INTERVAL = 5.0
+
+#: Called in the course of a long analysis with the samples done and all samples.
+Progress = Callable[[int, int], object]
 
 
 class Checkpoint:

@@ -26,7 +26,7 @@ import numpy as np
 from remora.algebra import dual_quaternion, linear, pose, screw, tangent, vector
 from remora.algebra.array_ops import Array, ArrayLike, asarray, casadi
 from remora.analysis.arm import check_base, moving_joints
-from remora.analysis.checkpoints import Checkpoint
+from remora.analysis.checkpoints import Checkpoint, Progress
 from remora.analysis.robot_errors import RobotError, deviated, robot_errors
 from remora.dynamics.floating import base_response
 from remora.dynamics.formulations import mass_matrix
@@ -113,7 +113,7 @@ class MissSensitivity:
         samples: int = 1000,
         seed: int = 0,
         checkpoint: str | os.PathLike[str] | None = None,
-        progress: Callable[[int, int], None] | None = None,
+        progress: Progress | None = None,
     ) -> tuple[Array, Array]:
         """Return errors drawn from normal distributions, `(n, p)`, and their misses, `(n, 3)`, m.
 

@@ -23,7 +23,7 @@ from remora.algebra.array_ops import Array, ArrayLike, stack
 from remora.analysis import cells as cell_arrays
 from remora.analysis.arm import arm_length, moving_joints
 from remora.analysis.cells import Grid, Mask, ball_grid
-from remora.analysis.checkpoints import Checkpoint
+from remora.analysis.checkpoints import Checkpoint, Progress
 from remora.analysis.manipulability import characteristic_length, ellipsoid_matrix
 from remora.analysis.measures import MEASURES, check_measure
 from remora.analysis.orientations import bins_of, count_of
@@ -58,8 +58,6 @@ FIRST_STEP, VARIATIONS = 0.02, 40
 MANY, REFINED = 0x7F, 0x80
 #: So many standard deviations more orientations than expected may be missing by chance.
 SPREAD = 3.0
-
-Progress = Callable[[int, int], object]
 
 
 @dataclass(frozen=True, eq=False)

@@ -26,7 +26,7 @@ from remora.simulation.recording.recording import Recording
 #: Memory that the samples of a block may take, bytes.
 MEMORY = 320 << 20
 #: Smallest and largest number of runs of a block.
-SMALLEST, LARGEST = 64, 16_384
+SMALLEST_BLOCK, LARGEST_BLOCK = 64, 16_384
 #: Blocks that each worker gets at least, unless they had fewer runs than SHORTEST.
 SHARE, SHORTEST = 5, 512
 #: Reasons why a run did not succeed; the index is stored.
@@ -69,7 +69,9 @@ def block_size(study: Study, wanted: int | None = None, workers: int = 1) -> int
     robot, signals = study.system.robot, study.system.signals
     each = robot.nq + robot.nv + sum(math.prod(signals[name][0]) for name in _needed(study))
     each *= 8 * len(study.times) * 4  # samples, their masks, and what is made of them
-    size = 2 ** int(math.log2(max(SMALLEST, min(LARGEST, MEMORY // max(each, 1), share))))
+    size = 2 ** int(
+        math.log2(max(SMALLEST_BLOCK, min(LARGEST_BLOCK, MEMORY // max(each, 1), share)))
+    )
     return max(1, min(size, study.runs))
 
 

@@ -29,7 +29,7 @@ from remora.simulation.inputs.move_starts import with_started_moves
 from remora.simulation.inputs.start_limits import warn_of_starts_beyond_limits
 
 #: Blocks in the hands of the scheduler, per worker.
-AHEAD = 3
+BLOCKS_PER_WORKER = 3
 #: How often a block is given to the scheduler again after several workers died of it.
 MOST_DEATHS = 20
 #: How long the number of workers is taken for granted, s.
@@ -223,7 +223,7 @@ def _distribute(
     deaths: Counter[tuple[int, int]] = Counter()
     try:
         while waiting or spans:
-            while waiting and len(spans) < AHEAD * watch.workers():
+            while waiting and len(spans) < BLOCKS_PER_WORKER * watch.workers():
                 start, stop = waiting.pop()
                 future = client.submit(compute, shared, start, stop, target, pure=False)
                 spans[future] = (start, stop)

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-import importlib
 import math
 import os
-from datetime import UTC, datetime
-from html import escape
-from importlib import resources
 from pathlib import Path
 
 import numpy as np
 
-from remora.atomic_files import write_text
 from remora.campaigns import figures
 from remora.campaigns.blocks import REASONS
 from remora.campaigns.figures import short_name
 from remora.campaigns.result import Campaign
 from remora.campaigns.study import Study
 from remora.errors import RemoraError
-from remora.viewer.report.drawing import drawing
+from remora.viewer.report.html_page import (
+    figure,
+    page_text,
+    paragraph,
+    section,
+    table,
+    tiles,
+    write_page,
+)
+from remora.viewer.run_tables import TextTable
 
 #: Worst cases that are listed for each output.
 WORST = 3
@@ -45,13 +49,11 @@ def campaign_report(campaign: Campaign, path: str | os.PathLike[str]) -> Path:
     """
     if not len(campaign):
         raise RemoraError("the campaign has no runs yet: there is nothing to report")
-    return write_text(path, _html(campaign, campaign.study()))
+    study = campaign.study()
+    return write_page(path, lambda: _html(campaign, study))
 
 
 def _html(campaign: Campaign, study: Study) -> str:
-    css = resources.files("remora.viewer.report").joinpath("report.css").read_text(encoding="utf-8")
-    version: str = importlib.import_module("remora").__version__
-    now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
     pictures = (
         ("Distributions", figures.distributions(campaign, study),
          "Solid line: median; dashed: 95th percentile; orange: bound of a success criterion."),
@@ -63,74 +65,47 @@ def _html(campaign: Campaign, study: Study) -> str:
          "The rate after the first n runs; runs are independent of each other."),
     )  # fmt: skip
     parts = [
-        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
-        '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        '<meta http-equiv="Content-Security-Policy" content="default-src data: \'unsafe-inline\'">',
-        f"<title>{escape(study.name)}: campaign</title>\n<style>{css}</style>\n</head>\n<body>",
-        f"<h1>{escape(study.name)}</h1>",
-        f'<p class="muted">{escape(study.description)}</p>',
-        _tiles(campaign),
-        _section("Success", _success(campaign, study)) if study.success else "",
-        _section("Outputs", _outputs(campaign, study)),
+        paragraph(study.description, "muted"),
+        tiles(_tiles(campaign)),
+        section("Success", _success(campaign, study)),
+        section("Outputs", _outputs(campaign, study)),
         *(
-            _section(title, f"<figure>{drawing(figure)}<figcaption>{text}</figcaption></figure>")
-            for title, figure, text in pictures
-            if figure is not None
+            section(title, figure(drawn, caption=text))
+            for title, drawn, text in pictures
+            if drawn is not None
         ),
-        _section("Dispersions and their influence", _influence(campaign)),
-        _section("Worst cases", _worst(campaign, study)),
-        _section("Runs that failed", _failed(campaign)),
-        f"<footer>Written by Remora {escape(version)} on {now}. SI units unless a unit is given."
-        "</footer>\n</body>\n</html>\n",
+        section("Dispersions and their influence", _influence(campaign)),
+        section("Worst cases", _worst(campaign, study)),
+        section("Failed runs", _failed(campaign)),
     ]
-    return "\n".join(part for part in parts if part)
+    units = "SI units unless a unit is given."
+    return page_text(f"{study.name}: campaign", parts, units, study.name)
 
 
-def _section(title: str, content: str) -> str:
-    return f"<section>\n<h2>{escape(title)}</h2>\n{content}\n</section>" if content else ""
-
-
-def _tiles(campaign: Campaign) -> str:
+def _tiles(campaign: Campaign) -> list[tuple[str, str]]:
     done = len(campaign)
     failed = int(np.count_nonzero(campaign["ok"] == 0.0))
-    tiles = [(f"{done:,}", f"runs of {campaign.runs:,}" if done < campaign.runs else "runs")]
+    made = [(f"{done:,}", f"runs of {campaign.runs:,}" if done < campaign.runs else "runs")]
     if campaign.criteria:
         rate, low, high = campaign.success_rate()
-        tiles.append((f"{100 * rate:.4g} %", "success"))
-        tiles.append((f"{100 * low:.4g} to {100 * high:.4g} %", "95 % interval (Wilson)"))
-    tiles.append((f"{failed:,}", "could not be finished"))
-    return '<div class="tiles">' + "".join(
-        f'<div class="tile"><b>{escape(value)}</b><span>{escape(what)}</span></div>'
-        for value, what in tiles
-    ) + "</div>"  # fmt: skip
-
-
-def _table(head: list[str], rows: list[list[str]]) -> str:
-    """Return a table; columns whose name begins with # are numbers."""
-    look = [' class="n"' if name.startswith("#") else "" for name in head]
-    top = "".join(f"<th{x}>{escape(name.removeprefix('#'))}</th>"
-                  for name, x in zip(head, look, strict=True))  # fmt: skip
-    body = "\n".join(
-        "<tr>" + "".join(f"<td{x}>{c}</td>" for c, x in zip(row, look, strict=True)) + "</tr>"
-        for row in rows
-    )
-    return (
-        f'<div class="wide"><table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>'
-    )
+        made.append((f"{100 * rate:.4g} %", "success"))
+        made.append((f"{100 * low:.4g} to {100 * high:.4g} %", "95 % interval (Wilson)"))
+    made.append((f"{failed:,}", "could not be finished"))
+    return made
 
 
 def _success(campaign: Campaign, study: Study) -> str:
-    rows: list[list[str]] = []
+    rows: list[tuple[str, ...]] = []
     for name, criterion in study.success.items():
         rate, low, high = campaign.success_rate(name)
-        rows.append([escape(name), escape(criterion.described(study.outputs)), f"{100 * rate:.4g}",
-                     f"{100 * low:.4g} to {100 * high:.4g}"])  # fmt: skip
-    return _table(["criterion", "holds if", "#%", "#95 % interval"], rows)
+        rows.append((name, criterion.described(study.outputs), f"{100 * rate:.4g}",
+                     f"{100 * low:.4g} to {100 * high:.4g}"))  # fmt: skip
+    return table(TextTable(("criterion", "holds if", "#%", "#95 % interval"), rows))
 
 
 def _outputs(campaign: Campaign, study: Study) -> str:
     """Return one row per output: its numbers, and what drives it most."""
-    rows: list[list[str]] = []
+    rows: list[tuple[str, ...]] = []
     for name, own in study.outputs.items():
         x = own.quantity.shown(campaign[name])
         x = x[np.isfinite(x)]
@@ -141,11 +116,10 @@ def _outputs(campaign: Campaign, study: Study) -> str:
         found = next(iter(campaign.drivers(name).items()), None)
         driver = "\N{EN DASH}"
         if found is not None and _strength(*found[1]) >= WEAK:
-            driver = escape(short_name(found[0]))
-        unit = escape(own.quantity.shown_unit)
-        rows.append([escape(name), unit, *shown, extremes, f"{x.size:,}", driver])
-    head = ["output", "unit", "#5 %", "#median", "#95 %", "#extremes", "#runs", "driven most by"]
-    return _table(head, rows) if rows else ""
+            driver = short_name(found[0])
+        rows.append((name, own.quantity.shown_unit, *shown, extremes, f"{x.size:,}", driver))
+    head = ("output", "unit", "#5 %", "#median", "#95 %", "#extremes", "#runs", "driven most by")
+    return table(TextTable(head, rows))
 
 
 def _number(x: float) -> str:
@@ -153,21 +127,21 @@ def _number(x: float) -> str:
 
 
 def _influence(campaign: Campaign) -> str:
-    rows: list[list[str]] = []
+    rows: list[tuple[str, ...]] = []
     shown = [*campaign.outputs, *(["success"] if campaign.criteria else [])]
     for output in shown:
         for dispersion, (rank, index) in list(campaign.drivers(output).items())[:5]:
             if _strength(rank, index) >= WEAK:
-                rows.append([escape(output), escape(short_name(dispersion)), _share(rank),
-                             _share(index)])  # fmt: skip
+                rows.append((output, short_name(dispersion), _share(rank), _share(index)))
     if not rows:
         return ""
     note = (
-        '<p class="small muted">The Sobol index is the part of an output\'s variance that one '
-        "dispersion explains alone, estimated from these runs. Up to five dispersions of each "
-        f"output, the strongest first; those below {WEAK:g} in both are left out.</p>"
+        "The Sobol index is the part of an output's variance that one dispersion explains alone, "
+        "estimated from these runs. Up to five dispersions of each output, the strongest first; "
+        f"those below {WEAK:g} in both are left out."
     )
-    return _table(["output", "dispersion", "#rank correlation", "#Sobol index"], rows) + note
+    head = ("output", "dispersion", "#rank correlation", "#Sobol index")
+    return table(TextTable(head, rows)) + paragraph(note, "small muted")
 
 
 def _strength(*numbers: float) -> float:
@@ -179,7 +153,7 @@ def _share(x: float) -> str:
 
 
 def _worst(campaign: Campaign, study: Study) -> str:
-    rows: list[list[str]] = []
+    rows: list[tuple[str, ...]] = []
     for name, own in study.outputs.items():
         x = campaign[name]
         known = np.flatnonzero(np.isfinite(x))
@@ -188,24 +162,23 @@ def _worst(campaign: Campaign, study: Study) -> str:
         far = np.abs(x[known] - np.median(x[known]))
         for run in known[np.argsort(-far)[:WORST]]:
             value = f"{_number(float(own.quantity.shown(x[run])))} {own.quantity.shown_unit}"
-            rows.append([escape(name), f"{run}", escape(value), _command(campaign, int(run))])
-    note = '<p class="small muted">The runs farthest from the median of each output.</p>'
-    return note + _table(["output", "#run", "#value", "replay"], rows)
+            rows.append((name, f"{run}", value, _command(campaign, int(run))))
+    note = paragraph("The runs farthest from the median of each output.", "small muted")
+    made = table(TextTable(("output", "#run", "#value", "$replay"), rows))
+    return note + made if made else ""
 
 
 def _failed(campaign: Campaign) -> str:
     runs = np.flatnonzero(campaign["ok"] == 0.0)
-    if not runs.size:
-        return ""
     codes, ends = campaign["outcome"], campaign["end"]
     rows = [
-        [f"{run}", escape(REASONS[int(codes[run])]), _number(float(ends[run])),
-         _command(campaign, int(run))]
+        (f"{run}", REASONS[int(codes[run])], _number(float(ends[run])),
+         _command(campaign, int(run)))
         for run in runs[:FAILED]
     ]  # fmt: skip
-    more = f'<p class="small muted">and {runs.size - FAILED} more</p>' if runs.size > FAILED else ""
-    return _table(["#run", "reason", "#at, s", "replay"], rows) + more
+    head = ("#run", "reason", "#at, s", "$replay")
+    return table(TextTable(head, rows, runs.size - len(rows)))
 
 
 def _command(campaign: Campaign, run: int) -> str:
-    return f"<code>remora campaign replay {escape(campaign.folder.path.name)} {run}</code>"
+    return f"remora campaign replay {campaign.folder.path.name} {run}"

@@ -52,10 +52,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "compile",
         "Compile a function of a robot to machine code, C, an object file or a GPU kernel.",
     ),
-    "bench": (
-        "bench_command",
-        "Measure compiled functions on this machine, beside Pinocchio and MuJoCo if installed.",
-    ),
+    "bench": ("bench", "Time the compiled functions of a robot on this machine."),
 }
 for _name, (_file, _help) in COMMANDS.items():
     app.command(_name, help=_help, cls=placeholder(f"{__name__}.{_file}"))(lambda: None)

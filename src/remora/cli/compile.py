@@ -8,8 +8,7 @@ from typing import Annotated
 import typer
 
 import remora as rm
-from remora.cli.completion import complete_robot
-from remora.cli.robot_options import Inertia, MeshRoot, NoDynamics
+from remora.cli.robot_options import Inertia, MeshRoot, NoDynamics, RobotFile
 
 #: Names of `remora.codegen.export.objects.TARGETS`, for the help.
 TRIPLES = (
@@ -27,14 +26,7 @@ TRIPLES = (
 
 
 def compile(
-    robot: Annotated[
-        str,
-        typer.Argument(
-            metavar="ROBOT",
-            help="A robot file (.urdf, .xacro, .xml, .sdf, .yaml) or the name of a bundled robot.",
-            autocompletion=complete_robot,
-        ),
-    ],
+    robot: RobotFile,
     function: Annotated[
         str,
         typer.Option(

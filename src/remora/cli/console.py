@@ -100,9 +100,12 @@ def loaded(name: str, module: str) -> Any:
     """Import a command.
 
     Args:
-        name: of the command and of the function that carries it out.
+        name: of the command, and of the function or the group of commands that carries it out.
         module: full name of the module.
     """
-    single = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-    single.command(name, cls=Command)(getattr(importlib.import_module(module), name))
-    return typer.main.get_command(single)
+    found = getattr(importlib.import_module(module), name)
+    if not isinstance(found, typer.Typer):
+        single = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+        single.command(name, cls=Command)(found)
+        found = single
+    return typer.main.get_command(found)

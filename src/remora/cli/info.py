@@ -10,20 +10,12 @@ import typer
 from rich.console import Console
 
 import remora as rm
-from remora.cli.completion import complete_robot
-from remora.cli.robot_options import Inertia, MeshRoot, NoDynamics
+from remora.cli.robot_options import Inertia, MeshRoot, NoDynamics, RobotFile
 from remora.errors import ModelWarning
 
 
 def info(
-    file: Annotated[
-        str,
-        typer.Argument(
-            metavar="ROBOT",
-            help="A robot file (.urdf, .xacro, .xml, .sdf, .yaml) or the name of a bundled robot.",
-            autocompletion=complete_robot,
-        ),
-    ],
+    file: RobotFile,
     base: Annotated[
         str | None,
         typer.Option(

@@ -1,4 +1,4 @@
-"""Command-line options shared by all commands that load a robot file."""
+"""Command-line arguments and options shared by all commands that load a robot file."""
 
 from __future__ import annotations
 
@@ -7,6 +7,17 @@ from typing import Annotated, TypeAlias
 
 import typer
 
+from remora.cli.completion import complete_robot
+
+#: ROBOT: the robot of a command.
+RobotFile: TypeAlias = Annotated[
+    str,
+    typer.Argument(
+        metavar="ROBOT",
+        help="A robot file (.urdf, .xacro, .xml, .sdf, .yaml) or the name of a bundled robot.",
+        autocompletion=complete_robot,
+    ),
+]
 #: `--mesh-root`: as in `rm.load`.
 MeshRoot: TypeAlias = Annotated[
     Path | None,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from remora.algebra import dual_quaternion, linear, screw, vector
 from remora.algebra.array_ops import Array, ArrayLike, concatenate
 from remora.dynamics.base_requirements import require_free_base
-from remora.dynamics.joint_arrays import batch_shape, columns, with_batch
+from remora.dynamics.joint_arrays import batch_shape, columns, external_wrenches, with_batch
 from remora.dynamics.kinematics import Target, jacobian, jacobian_rate, poses
 from remora.dynamics.momentum import momentum_per_speed
 from remora.dynamics.recursive import articulated_body, recursive_newton_euler
@@ -152,7 +152,7 @@ def floating_inverse_dynamics(
     if base == 0:
         raise ShapeError(f"the base of robot {robot.name!r} is fixed: use inverse_dynamics")
     given = finite("vdot_joints", vdot_joints, robot.nv - base)
-    w = None if wrenches is None else finite("wrenches", wrenches, len(robot.bodies), 6)
+    w = external_wrenches(robot, wrenches)
     batch = batch_shape(q, v, given, *([] if w is None else [w[..., 0, :]]))
     q, v = with_batch(q, batch, 1), with_batch(v, batch, 1)
     if any(j.mimic is not None for j in robot.joints):

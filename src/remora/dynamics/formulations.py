@@ -15,7 +15,7 @@ from remora.dynamics.constraints import articulated_loops, dense_loops
 from remora.dynamics.constraints.actuation import smallest_forces
 from remora.dynamics.constraints.loop_kinematics import active_constraints
 from remora.dynamics.constraints.reactions import loop_loads
-from remora.dynamics.joint_arrays import batch_shape, with_batch
+from remora.dynamics.joint_arrays import batch_shape, checked_arguments, with_batch
 from remora.dynamics.lagrangian import euler_angles, matrices
 from remora.dynamics.lagrangian import lagrange_equations as lagrangian
 from remora.dynamics.maximal import decoupled, image_space, newton_euler
@@ -472,20 +472,3 @@ def prescribed_by_index(
             raise ShapeError(f"{what} has batch shape {array.shape[:-1]}, the state {batch}")
         result[i] = array
     return result
-
-
-def checked_arguments(
-    robot: Robot,
-    q: ArrayLike,
-    v: ArrayLike,
-    third: ArrayLike,
-    wrenches: ArrayLike | None,
-    name: str,
-) -> tuple[Array, Array, Array, Array | None]:
-    """Return the arguments checked, with one batch shape."""
-    q, v, third = configuration(robot, q), velocity(robot, v), velocity(robot, third, name)
-    w = None if wrenches is None else finite("wrenches", wrenches, len(robot.bodies), 6)
-    batch = batch_shape(q, v, third)
-    if w is not None:
-        batch = batch_shape(q, v, third, w[..., 0, :])
-    return with_batch(q, batch, 1), with_batch(v, batch, 1), with_batch(third, batch, 1), w

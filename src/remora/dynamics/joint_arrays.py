@@ -1,12 +1,34 @@
-"""Assembly of robot-wide arrays from one part per joint, and their batch shapes."""
+"""Arrays of a whole robot: checks of arguments, batch shapes, assembly from parts by joint."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from remora.algebra.array_ops import Array, stack
+from remora.algebra.array_ops import Array, ArrayLike, stack
 from remora.errors import ShapeError
+from remora.model.numbers import finite
 from remora.model.robot import Robot
+from remora.model.state import configuration, velocity
+
+
+def checked_arguments(
+    robot: Robot,
+    q: ArrayLike,
+    v: ArrayLike,
+    third: ArrayLike,
+    wrenches: ArrayLike | None,
+    name: str,
+) -> tuple[Array, Array, Array, Array | None]:
+    """Return the arguments checked, with one batch shape."""
+    q, v, third = configuration(robot, q), velocity(robot, v), velocity(robot, third, name)
+    w = external_wrenches(robot, wrenches)
+    batch = batch_shape(q, v, third, *([] if w is None else [w[..., 0, :]]))
+    return with_batch(q, batch, 1), with_batch(v, batch, 1), with_batch(third, batch, 1), w
+
+
+def external_wrenches(robot: Robot, wrenches: ArrayLike | None) -> Array | None:
+    """Return external wrenches `(..., nb, 6)` checked; None if there are none."""
+    return None if wrenches is None else finite("wrenches", wrenches, len(robot.bodies), 6)
 
 
 def gather(robot: Robot, parts: list[Array], batch: tuple[int, ...]) -> Array:

@@ -30,8 +30,7 @@ import numpy as np
 from remora.algebra import dual_quaternion, linear, screw, vector
 from remora.algebra.array_ops import Array, ArrayLike, asarray, concatenate, stack
 from remora.algebra.screw import Transform
-from remora.dynamics.formulations import checked_arguments
-from remora.dynamics.joint_arrays import batch_shape, gather
+from remora.dynamics.joint_arrays import batch_shape, checked_arguments, gather
 from remora.dynamics.recursive import articulated_body
 from remora.dynamics.recursive.composite_rigid_body import mass_matrix_of
 from remora.dynamics.recursive.tree_passes import JointContext, Pass, run

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeGuard, cast
 
@@ -10,8 +11,8 @@ import numpy as np
 from remora.algebra.array_ops import Array
 from remora.errors import InvalidValue, RemoraError, UnknownName
 
-#: Numbers of settings are within these bounds, so that products of a few stay finite and above 0.
-SMALLEST, LARGEST = 1e-50, 1e50
+#: Numbers are within these bounds, so that products of a few (m d², say) stay finite and above 0.
+SMALLEST_NUMBER, LARGEST_NUMBER = 1e-50, 1e50
 
 
 def number(name: str, given: Any, example: str) -> float:
@@ -28,7 +29,7 @@ def number(name: str, given: Any, example: str) -> float:
     return float(array)
 
 
-def positive(name: str, given: Any, least: float = SMALLEST) -> float:
+def positive(name: str, given: Any, least: float = SMALLEST_NUMBER) -> float:
     """Return one positive number whose square is neither zero nor infinite.
 
     Args:
@@ -39,8 +40,8 @@ def positive(name: str, given: Any, least: float = SMALLEST) -> float:
     x = number(name, given, "0.01")
     if not x > 0.0:
         raise InvalidValue(f"{name} must be positive, not {x}")
-    if not least <= x <= LARGEST:
-        raise InvalidValue(f"{name} must be from {least:g} to {LARGEST:g}, not {x}")
+    if not least <= x <= LARGEST_NUMBER:
+        raise InvalidValue(f"{name} must be from {least:g} to {LARGEST_NUMBER:g}, not {x}")
     return x
 
 
@@ -49,9 +50,27 @@ def not_negative(name: str, given: Any) -> float:
     x = number(name, given, "1.0")
     if not x >= 0.0:
         raise InvalidValue(f"{name} must not be negative, not {x}")
-    if x > LARGEST:
-        raise InvalidValue(f"{name} must be at most {LARGEST:g}, not {x}")
+    if x > LARGEST_NUMBER:
+        raise InvalidValue(f"{name} must be at most {LARGEST_NUMBER:g}, not {x}")
     return x
+
+
+def seconds(name: str, given: Any) -> float:
+    """Return a duration: finite and nonnegative."""
+    x = number(name, given, "10.0, in s")
+    if not (math.isfinite(x) and x >= 0.0):
+        raise InvalidValue(f"{name} must be a number of seconds, finite and not negative, not {x}")
+    return x
+
+
+def times(name: str, given: Any) -> tuple[float, ...]:
+    """Return one or several finite times."""
+    if isinstance(given, tuple) and not given:  # pyright: ignore[reportUnknownArgumentType]
+        return ()
+    array = real_numbers(given)
+    if array is None or array.ndim > 1 or not np.all(np.isfinite(array)):
+        raise InvalidValue(f"{name} must be finite times in s, such as [1.0, 2.5], not {given!r}")
+    return tuple(float(t) for t in np.atleast_1d(array))
 
 
 def whole(name: str, given: Any) -> int:

@@ -21,6 +21,13 @@ UNIT_TOLERANCE = 1e-6
 UNIT_ROUNDING = 1e-13
 
 
+def pose_error(x: Array) -> Array:
+    """Return how far dual quaternions `(..., 8)` are from unit ones, `(...)`; relative to d."""
+    r, d = x[..., :4], x[..., 4:]
+    mixed = np.abs(np.sum(r * d, axis=-1)) / (1.0 + np.linalg.norm(d, axis=-1))
+    return np.maximum(np.abs(np.linalg.norm(r, axis=-1) - 1.0), mixed)
+
+
 def frozen(array: Array) -> Array:
     """Return the array as read-only (a copy if others could write to it)."""
     if array.flags.writeable or array.base is not None:

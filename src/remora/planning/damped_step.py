@@ -28,7 +28,7 @@ from remora.planning.joint_ranges import coordinate_indices
 from remora.planning.task_equations import TaskSpec, task_errors, task_jacobian
 
 #: Fraction of the trace that is added to J Jᵀ, so that its pivots stay above rounding.
-ROUNDING = 1e-12
+PIVOT_MARGIN = 1e-12
 #: Added besides, for frames that nothing moves.
 TINY = 1e-30
 #: Factors on the damping after a step that was taken, and after one that was not.
@@ -153,7 +153,7 @@ def damped_solution(J: Array, e: Array, mu: Array) -> Array:
     wide = m <= n
     A = J @ Jt if wide else Jt @ J
     trace = sum((A[..., i, i] for i in range(1, A.shape[-1])), start=A[..., 0, 0])
-    shift = mu + ROUNDING * stack([trace]) + TINY
+    shift = mu + PIVOT_MARGIN * stack([trace]) + TINY
     A = A + shift[..., None] * constant(np.eye(A.shape[-1]), like=A)
     right = e[..., None] if wide else Jt @ e[..., None]
     y = linear.ldl_solve(linear.ldl(A), right)

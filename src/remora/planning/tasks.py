@@ -15,7 +15,7 @@ import numpy as np
 from remora.algebra import dual_quaternion, pose, quaternion
 from remora.algebra.array_ops import Array, ArrayLike, is_symbolic
 from remora.errors import InvalidValue, RemoraError, ShapeError
-from remora.model.arguments import LARGEST, flag, not_negative, whole, word
+from remora.model.arguments import LARGEST_NUMBER, flag, not_negative, whole, word
 from remora.model.numbers import UNIT_TOLERANCE, finite
 from remora.model.robot import Frame, Robot
 from remora.model.state import configuration
@@ -330,8 +330,8 @@ def single(what: str, given: ArrayLike, size: int) -> Array:
         raise ShapeError(f"{what} must have shape ({size},), not {array.shape}")
     if is_symbolic(array):
         raise InvalidValue(f"{what} must be numbers, not symbols")
-    if np.max(np.abs(array), initial=0.0) > LARGEST:
-        raise InvalidValue(f"{what} holds numbers beyond {LARGEST:g}")
+    if np.max(np.abs(array), initial=0.0) > LARGEST_NUMBER:
+        raise InvalidValue(f"{what} holds numbers beyond {LARGEST_NUMBER:g}")
     return array
 
 

@@ -39,7 +39,7 @@ class TextTable:
     """A table of text.
 
     Attributes:
-        head: column names; those that begin with `#` hold numbers.
+        head: column names; those that begin with `#` hold numbers, with `$` commands.
         rows: the cells.
         more: number of rows left out.
     """

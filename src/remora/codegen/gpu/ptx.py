@@ -147,8 +147,20 @@ def _entry(piece: Piece, name: str, dtype: str, layout: dict[str, str]) -> str:
     if slots:
         start.append(f"  %generic = alloca [{slots} x {SCALARS[dtype]}]")
         start.append("  %slots = addrspacecast ptr %generic to ptr addrspace(5)")
+    return kernel_text(name, f"{arrays}, i64 %n", start, lines.w.lines)
+
+
+def kernel_text(name: str, parameters: str, start: Iterable[str], lines: Iterable[str]) -> str:
+    """Return the LLVM IR of a kernel: `lines` run in the threads of states below `%n`.
+
+    Args:
+        name: name of the kernel.
+        parameters: its parameters.
+        start: instructions before; they read `REGISTERS`.
+        lines: instructions for the state `%b`.
+    """
     return f"""
-define ptx_kernel void @{name}({arrays}, i64 %n) {{
+define ptx_kernel void @{name}({parameters}) {{
 entry:
 {chr(10).join(start)}
   %first = mul i64 %ctaid, %ntid
@@ -156,7 +168,7 @@ entry:
   %any = icmp slt i64 %b, %n
   br i1 %any, label %work, label %done
 work:
-{chr(10).join(lines.w.lines)}
+{chr(10).join(lines)}
   br label %done
 done:
   ret void

@@ -173,21 +173,7 @@ class ProgramThreadCode(ProgramCode):
                 # an opaque address: otherwise LLVM holds one address per number in registers
                 opaque = f'asm "mov.b64 $0, $1;", "=l,l"({_LOCAL} %local_{own})'
                 start.append(f"  %{own} = call {_LOCAL} {opaque}")
-        return f"""
-define ptx_kernel void @{name}({parameters}) {{
-entry:
-{chr(10).join(start)}
-  %first = mul i64 %ctaid, %ntid
-  %b = add i64 %first, %tid
-  %any = icmp slt i64 %b, %n
-  br i1 %any, label %work, label %done
-work:
-{chr(10).join(self.w.lines)}
-  br label %done
-done:
-  ret void
-}}
-"""
+        return ptx.kernel_text(name, parameters, start, self.w.lines)
 
 
 def _memory(precision: str) -> str:

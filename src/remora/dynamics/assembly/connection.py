@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from remora.algebra import dual_quaternion
 from remora.algebra.array_ops import Array, ArrayLike
 from remora.errors import InvalidValue
-from remora.model.numbers import UNIT_TOLERANCE, finite, frozen
+from remora.model.numbers import UNIT_TOLERANCE, finite, frozen, pose_error
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -40,8 +40,7 @@ class Connection:
         """Check the pose and store the names."""
         x = dual_quaternion.identity() if placement is None else placement
         x = finite(f"placement of the connection of {child!r}", x, 8)
-        off = abs(float(x[:4] @ x[:4]) - 1.0) + abs(float(x[:4] @ x[4:]))
-        if x.ndim != 1 or off > UNIT_TOLERANCE:
+        if x.ndim != 1 or pose_error(x) > UNIT_TOLERANCE:
             raise InvalidValue(
                 f"placement of the connection of {child!r} is not one unit dual quaternion (8,)"
             )

@@ -28,13 +28,13 @@ from remora.algebra.orthogonal import Orthogonal
 from remora.dynamics.constraints.force_sharing import force_sharing
 from remora.dynamics.constraints.loop_kinematics import active_constraints, constraint_jacobian
 from remora.dynamics.constraints.projection import row_response
-from remora.dynamics.joint_arrays import batch_shape, with_batch
+from remora.dynamics.joint_arrays import batch_shape, checked_arguments, with_batch
 from remora.dynamics.recursive import recursive_newton_euler
 from remora.dynamics.refusals import finite_result, needs_dynamics
 from remora.errors import InvalidValue
 from remora.model.numbers import finite
 from remora.model.robot import Robot
-from remora.model.state import configuration, velocity
+from remora.model.state import configuration
 from remora.model.takes_robot import takes_robot
 
 #: Force that cannot be provided, relative to all forces, beyond which a motion is refused.
@@ -71,10 +71,9 @@ def constrained_inverse_dynamics(
         InvalidValue: if the actuated joints cannot cause this motion; in compiled code the result
             is then not finite.
     """
-    q, v, vdot = configuration(robot, q), velocity(robot, v), velocity(robot, vdot, "vdot")
-    w = None if wrenches is None else finite("wrenches", wrenches, len(robot.bodies), 6)
+    q, v, vdot, w = checked_arguments(robot, q, v, vdot, wrenches, "vdot")
     root, idle = sqrt(checked_weights(robot, weights)), idle_speeds(robot, unactuated)
-    batch = batch_shape(q, v, vdot)
+    batch = q.shape[:-1]
     needed = recursive_newton_euler.inverse(robot, q, v, vdot, w)
     if not active_constraints(robot):
         off = stack([needed[..., i] for i in idle]) if idle else np.zeros(0)

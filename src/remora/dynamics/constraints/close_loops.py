@@ -29,7 +29,7 @@ from remora.model.state import configuration, integrate, velocity
 from remora.model.takes_robot import takes_robot
 
 #: Largest residual of a closed loop, m or rad, relative to 1 m and to the distances involved.
-CLOSED = 1e-12
+LOOP_TOLERANCE = 1e-12
 #: Residual below which Newton's method takes over.
 _NEAR = 1e-3
 #: Iterations from one start, and further starts nearby if these do not succeed.
@@ -73,7 +73,7 @@ def close_loops(
     v = np.zeros(robot.nv) if v is None else velocity(robot, v)
     if is_symbolic(q) or is_symbolic(v):
         raise InvalidValue("close_loops iterates until it has converged: q and v must be numbers")
-    held = {robot.joint_index(name) for name in fixed}
+    held = {robot.joints[robot.joint_index(name)].name for name in fixed}
     batch = batch_shape(q, v)
     q, v = with_batch(q, batch, trailing=1), with_batch(v, batch, trailing=1)
     if not active_constraints(robot):
@@ -86,7 +86,7 @@ def close_loops(
     return closed_q.reshape(*batch, robot.nq), closed_v.reshape(*batch, robot.nv)
 
 
-def _closed(robot: Robot, q: Array, v: Array, held: set[int]) -> tuple[Array, Array]:
+def _closed(robot: Robot, q: Array, v: Array, held: set[str]) -> tuple[Array, Array]:
     # a mimic joint has the speed of its leader, which is to be counted once
     still = {i for j in held for i in range(robot.nv)[robot.joints[j].v]}
     moving = [i for i in range(robot.nv) if i not in still]
@@ -102,17 +102,16 @@ def _closed(robot: Robot, q: Array, v: Array, held: set[int]) -> tuple[Array, Ar
             found, error = other, off
         if error <= _NEAR:
             break
-    prescribed = {j: np.zeros(robot.joints[j].v.stop - robot.joints[j].v.start) for j in held}
     if error <= _NEAR:
-        found = _polished(robot, found, prescribed)
+        found = _polished(robot, found, held)
     phi = constraint_residual(robot, found)
-    if np.max(np.abs(phi), initial=0.0) > CLOSED * _size(robot, found):
+    if np.max(np.abs(phi), initial=0.0) > LOOP_TOLERANCE * _size(robot, found):
         raise RemoraError(_unsatisfied(robot, phi))
-    rows, motion = row_response(robot, found, prescribed)
+    rows, motion = row_response(robot, found, held)
     rate = constraint_jacobian(robot, found) @ v
     x, _, misfit = orthogonal.minimum_norm(rows, -rate)
     if np.max(np.abs(misfit), initial=0.0) > 1e-8 * (1.0 + np.max(np.abs(rate))):
-        names = ", ".join(repr(robot.joints[j].name) for j in sorted(held))
+        names = ", ".join(repr(joint.name) for joint in robot.joints if joint.name in held)
         raise RemoraError(f"the speeds of the joints {names} contradict the constraints")
     return found, v + motion(x)
 
@@ -158,16 +157,16 @@ def _slopes(robot: Robot, q: Array, moving: list[int]) -> Array:
     return (up - down).T / (2.0 * h)
 
 
-def _polished(robot: Robot, q: Array, prescribed: dict[int, Array]) -> Array:
+def _polished(robot: Robot, q: Array, held: set[str]) -> Array:
     """Return q after Newton steps, until the residual does not become smaller."""
     error = np.inf
     for _ in range(30):
         phi = constraint_residual(robot, q)
         now = float(np.max(np.abs(phi)))
-        if not now < 0.5 * error and now < CLOSED:
+        if not now < 0.5 * error and now < LOOP_TOLERANCE:
             break
         error = now
-        rows, motion = row_response(robot, q, prescribed)
+        rows, motion = row_response(robot, q, held)
         q = integrate(robot, q, motion(orthogonal.minimum_norm(rows, -phi)[0]))
     return q
 

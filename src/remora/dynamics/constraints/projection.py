@@ -7,7 +7,7 @@ mass matrix.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection
 from typing import NamedTuple
 
 import numpy as np
@@ -118,32 +118,58 @@ def constraint_impulse(robot: Robot, q: ArrayLike, v: ArrayLike) -> ConstraintIm
     if not active_constraints(robot):
         zero = np.zeros(batch)
         return ConstraintImpulse(with_batch(v, batch, 1), np.zeros((*batch, 0)), zero)
-    rows, motion = row_response(robot, q)
-    Gv = vector.apply(constraint_jacobian(robot, q), v)
-    x, mu, _ = orthogonal.minimum_norm(rows, -Gv)
-    loss = asarray((0.5 * vector.dot(rows.w * x, x))[..., 0])  # ½ λᵀ G M⁻¹ Gᵀ λ
-    lam = orthogonal.smallest_multipliers(rows.R, rows.kept, mu)
+    change, lam, _, twice = held_impulse(robot, q, v)
     return ConstraintImpulse(
-        with_batch(v + motion(x), batch, 1), with_batch(lam, batch, 1), with_batch(loss, batch, 0)
-    )
+        with_batch(v + change, batch, 1), with_batch(lam, batch, 1),
+        with_batch(asarray(0.5 * twice), batch, 0),
+    )  # fmt: skip
+
+
+def held_impulse(
+    robot: Robot, q: Array, v: Array, held: tuple[str, ...] = (), wanted: Array | None = None
+) -> tuple[Array, Array, Array, Array]:
+    """Return what the impulse of the active constraints changes while joints are held.
+
+    As `constraint_impulse`, but held joints transmit the impulse rigidly and keep their speeds.
+
+    Args:
+        robot: the robot.
+        q: configuration, `(..., nq)`.
+        v: velocity before, `(..., nv)`.
+        held: names of joints that are prescribed or locked.
+        wanted: G v after the impulse, `(..., m)`; None: zero.
+
+    Returns:
+        Change of velocity `(..., nv)`; multipliers `(..., m)`, N s or N m s; the rows' part of G v
+        that held joints prescribe and no impulse can remove, `(..., m)`; λᵀ G M⁻¹ Gᵀ λ `(...)`.
+    """
+    batch = batch_shape(q, v)
+    rows, motion = row_response(robot, q, held)
+    slip = vector.apply(constraint_jacobian(robot, q), v)
+    slip = slip if wanted is None else slip - wanted
+    x, mu, misfit = orthogonal.minimum_norm(rows, -slip)
+    lam = orthogonal.smallest_multipliers(rows.R, rows.kept, mu)
+    twice = asarray(vector.dot(rows.w * x, x)[..., 0])
+    return (with_batch(motion(x), batch, 1), with_batch(lam, batch, 1),
+            with_batch(misfit, batch, 1), with_batch(twice, batch, 0))  # fmt: skip
 
 
 def row_response(
-    robot: Robot, q: Array, prescribed: Mapping[int, Array] | None = None
+    robot: Robot, q: Array, held: Collection[str] = ()
 ) -> tuple[Orthogonal | SemiNormal, Motion]:
     """Return the orthogonalized rows of G in the metric of M⁻¹, and the map x -> M⁻¹Gᵀλ.
 
     Args:
         robot: the robot.
         q: configuration, `(..., nq)`.
-        prescribed: joints that do not yield, by index, with zeros `(nv_i,)`.
+        held: names of joints that do not yield.
     """
-    held = prescribed or {}
-    if any(joint.mimic is not None for joint in robot.joints):
-        dense = dense_loops.response(robot, q, held)
-        return dense.rows, dense.motion
     rest = np.zeros(robot.nv)
+    rigid = {robot.joint_index(name): rest[robot.joints[name].v] for name in held}
+    if any(joint.mimic is not None for joint in robot.joints):
+        dense = dense_loops.response(robot, q, rigid)
+        return dense.rows, dense.motion
     with np.errstate(invalid="ignore"):  # CasADi folds 0 · inf where forces are not needed
-        of = articulated_loops.response(robot, q, rest, rest, None, held)
+        of = articulated_loops.response(robot, q, rest, rest, None, rigid)
     batch = batch_shape(q)
     return of.rows, lambda x: gather(robot, of.motion(x)[0], batch)

@@ -9,14 +9,13 @@ from remora.algebra.array_ops import Array, ArrayLike, stack
 from remora.dynamics.constraints import articulated_loops, dense_loops
 from remora.dynamics.constraints.constraint_types import constraint_type, count
 from remora.dynamics.constraints.loop_kinematics import active_constraints, loops_at, relative_pose
-from remora.dynamics.joint_arrays import batch_shape, with_batch
+from remora.dynamics.joint_arrays import batch_shape, checked_arguments, with_batch
 from remora.dynamics.recursive.outward_pass import moving_links
 from remora.dynamics.refusals import finite_result, needs_dynamics
 from remora.model.constraint import GEAR
 from remora.model.joints import actuation_basis, speeds
-from remora.model.numbers import finite
 from remora.model.robot import Robot
-from remora.model.state import configuration, velocity
+from remora.model.state import configuration
 from remora.model.takes_robot import takes_robot
 
 
@@ -41,12 +40,9 @@ def constraint_multipliers(
         tau: generalized forces, `(..., nv)`.
         wrenches: external, [f, τ] on each body in its own frame about its origin, `(..., nb, 6)`.
     """
-    q, v = configuration(robot, q), velocity(robot, v)
-    forces = velocity(robot, tau, "tau")
-    w = None if wrenches is None else finite("wrenches", wrenches, len(robot.bodies), 6)
-    batch = batch_shape(q, v, forces)
+    q, v, forces, w = checked_arguments(robot, q, v, tau, wrenches, "tau")
     if not active_constraints(robot):
-        return np.zeros((*batch, 0))
+        return np.zeros((*q.shape[:-1], 0))
     mimics = any(joint.mimic is not None for joint in robot.joints)
     solve = dense_loops.hybrid if mimics else articulated_loops.hybrid
     return finite_result(solve(robot, q, v, forces, w, {})[2])

@@ -9,21 +9,20 @@ no gain to choose.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from typing import NamedTuple
 
 import numpy as np
 
 from remora.algebra import linear, orthogonal, screw, vector
 from remora.algebra.array_ops import Array, asarray, concatenate
-from remora.algebra.orthogonal import Orthogonal, SemiNormal
-from remora.dynamics.constraints import articulated_loops, dense_loops
 from remora.dynamics.constraints.loop_kinematics import (
     active_constraints,
     constraint_jacobian,
     constraint_residual,
 )
-from remora.dynamics.joint_arrays import batch_shape, gather, with_batch
+from remora.dynamics.constraints.projection import row_response
+from remora.dynamics.joint_arrays import batch_shape, with_batch
 from remora.dynamics.kinematics import poses
 from remora.dynamics.momentum import center_of_mass, locked_inertia, momentum
 from remora.model import joints
@@ -47,7 +46,7 @@ def step_projection(
         held: names of joints that are prescribed or locked.
     """
     batch = batch_shape(q, v)
-    rows, motion = _response(robot, q, held, batch)
+    rows, motion = row_response(robot, q, held)
     dq = motion(orthogonal.minimum_norm(rows, -constraint_residual(robot, q))[0])
     after = integrate(robot, q, dq)
     shift = _restored(robot, q, after, v) if conserves_momentum(robot, held) else np.zeros(robot.nv)
@@ -91,7 +90,7 @@ def start_correction(
         held: names of joints that are prescribed or locked.
     """
     batch = batch_shape(q, v)
-    rows, motion = _response(robot, q, held, batch)
+    rows, motion = row_response(robot, q, held)
     residual = constraint_residual(robot, q)
     dq = motion(orthogonal.minimum_norm(rows, -residual)[0])
     slip = vector.apply(constraint_jacobian(robot, q), v)
@@ -101,48 +100,6 @@ def start_correction(
         with_batch(integrate(robot, q, dq), batch, 1), with_batch(dq, batch, 1),
         with_batch(v + motion(x), batch, 1), with_batch(misfit, batch, 1),
     )  # fmt: skip
-
-
-def held_impulse(
-    robot: Robot, q: Array, v: Array, held: tuple[str, ...] = (), wanted: Array | None = None
-) -> tuple[Array, Array, Array]:
-    """Return what the impulse of the active constraints changes while joints are held.
-
-    As `constraint_impulse`, but held joints transmit the impulse rigidly and keep their speeds.
-
-    Args:
-        robot: the robot.
-        q: configuration, `(..., nq)`.
-        v: velocity before, `(..., nv)`.
-        held: names of joints that are prescribed or locked.
-        wanted: G v after the impulse, `(..., m)`; None: zero.
-
-    Returns:
-        Change of velocity `(..., nv)`; multipliers `(..., m)`, N s or N m s; the rows' part of G v
-        that held joints prescribe and no impulse can remove, `(..., m)`.
-    """
-    batch = batch_shape(q, v)
-    rows, motion = _response(robot, q, held, batch)
-    slip = vector.apply(constraint_jacobian(robot, q), v)
-    slip = slip if wanted is None else slip - wanted
-    x, mu, misfit = orthogonal.minimum_norm(rows, -slip)
-    multipliers = orthogonal.smallest_multipliers(rows.R, rows.kept, mu)
-    found = motion(x), multipliers, misfit
-    return (with_batch(found[0], batch, 1), with_batch(found[1], batch, 1),
-            with_batch(found[2], batch, 1))  # fmt: skip
-
-
-def _response(
-    robot: Robot, q: Array, held: tuple[str, ...], batch: tuple[int, ...]
-) -> tuple[Orthogonal | SemiNormal, Callable[[Array], Array]]:
-    """Return the orthogonalized rows of G in the metric of M⁻¹, and the map x -> M⁻¹Gᵀλ."""
-    rest = np.zeros(robot.nv)
-    rigid = {robot.joint_index(name): rest[robot.joints[name].v] for name in held}
-    if any(joint.mimic is not None for joint in robot.joints):
-        dense = dense_loops.response(robot, q, rigid)
-        return dense.rows, dense.motion
-    of = articulated_loops.response(robot, q, rest, rest, None, rigid)
-    return of.rows, lambda x: gather(robot, of.motion(x)[0], batch)
 
 
 def conserves_momentum(robot: Robot, held: Collection[str] = ()) -> bool:

@@ -19,7 +19,7 @@ from remora.dynamics.constraints.loop_kinematics import (
     loops_at,
     relative_pose,
 )
-from remora.dynamics.constraints.step_projection import held_impulse
+from remora.dynamics.constraints.projection import held_impulse
 from remora.dynamics.joint_arrays import batch_shape, with_batch
 from remora.dynamics.recursive.composite_rigid_body import mass_matrix_of
 from remora.dynamics.recursive.outward_pass import moving_links
@@ -174,7 +174,7 @@ def _jump(
     robot: Robot, q: Array, v: Array, held: tuple[str, ...], wanted: Array | None
 ) -> VelocityJump:
     batch = batch_shape(q, v)
-    change, multipliers, misfit = held_impulse(robot, q, v, held, wanted)
+    change, multipliers, misfit, _ = held_impulse(robot, q, v, held, wanted)
     parts, start = list[Array](), 0
     loops = loops_at(robot, moving_links(robot, q, np.zeros(robot.nv)))
     for c, loop in zip(active_constraints(robot), loops, strict=True):

@@ -31,7 +31,7 @@ from remora.dynamics.derivatives.tree_changes import (
     tree_at,
     without_free_base,
 )
-from remora.dynamics.formulations import checked_arguments
+from remora.dynamics.joint_arrays import checked_arguments
 from remora.dynamics.refusals import finite_result, needs_dynamics, refuse_undefined
 from remora.model.robot import Robot
 from remora.model.takes_robot import takes_robot

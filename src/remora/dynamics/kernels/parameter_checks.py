@@ -14,13 +14,10 @@ import numpy as np
 from remora.algebra import dual_quaternion
 from remora.algebra.array_ops import Array
 from remora.dynamics.kernels.parameters import parameter
-from remora.model.building.validate import (
-    INERTIA_TOLERANCE,
-    LARGEST,
-    UNIT_ROUNDING,
-    UNIT_TOLERANCE,
-)
+from remora.model.arguments import LARGEST_NUMBER
+from remora.model.building.validate import INERTIA_TOLERANCE
 from remora.model.constraint import ROD
+from remora.model.numbers import UNIT_ROUNDING, UNIT_TOLERANCE, pose_error
 from remora.model.robot import Robot
 
 
@@ -63,7 +60,10 @@ def parameter_faults(robot: Robot, name: str, values: Array) -> list[ParameterFa
     found = [
         ParameterFault(np.any(~np.isfinite(values), axis=whole), name, "must be finite", values),
         ParameterFault(
-            np.any(np.abs(values) > LARGEST, axis=whole), name, f"exceeds {LARGEST:g}", values
+            np.any(np.abs(values) > LARGEST_NUMBER, axis=whole),
+            name,
+            f"exceeds {LARGEST_NUMBER:g}",
+            values,
         ),
     ]
     known = np.where(np.isfinite(values), values, 0.0)
@@ -80,10 +80,8 @@ def parameter_faults(robot: Robot, name: str, values: Array) -> list[ParameterFa
 
 def unit_placements(values: Array) -> Array:
     """Normalize poses that are unit up to rounding, `(..., 8)`."""
-    off = np.abs(np.linalg.norm(values[..., :4], axis=-1) - 1.0)
-    mixed = np.abs(np.sum(values[..., :4] * values[..., 4:], axis=-1))
-    near = (off > UNIT_ROUNDING) | (mixed > UNIT_ROUNDING)
-    return np.where(near[..., None], dual_quaternion.normalize(values), values)
+    off = pose_error(values) > UNIT_ROUNDING
+    return np.where(off[..., None], dual_quaternion.normalize(values), values)
 
 
 def _mass(robot: Robot, body: str, what: str, x: Array) -> list[ParameterFault]:
@@ -113,10 +111,8 @@ def _inertia(robot: Robot, body: str, what: str, x: Array) -> list[ParameterFaul
 
 
 def _placement(robot: Robot, joint: str, what: str, x: Array) -> list[ParameterFault]:
-    length = np.linalg.norm(x[..., :4], axis=-1)
-    mixed = np.abs(np.sum(x[..., :4] * x[..., 4:], axis=-1))
-    error = np.maximum(np.abs(length - 1.0), mixed / (1.0 + np.linalg.norm(x[..., 4:], axis=-1)))
-    return [ParameterFault(error > UNIT_TOLERANCE, what, "must be a unit dual quaternion", x)]
+    wrong = pose_error(x) > UNIT_TOLERANCE
+    return [ParameterFault(wrong, what, "must be a unit dual quaternion", x)]
 
 
 def _not_negative(robot: Robot, joint: str, what: str, x: Array) -> list[ParameterFault]:

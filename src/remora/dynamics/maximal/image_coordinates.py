@@ -15,7 +15,7 @@ import numpy as np
 
 from remora.algebra import vector
 from remora.algebra.array_ops import Array, ArrayLike, concatenate, is_symbolic, stack
-from remora.dynamics.joint_arrays import batch_shape, with_batch
+from remora.dynamics.joint_arrays import batch_shape, external_wrenches, with_batch
 from remora.dynamics.maximal import image_space, joint_equations, saddle_point
 from remora.dynamics.maximal.image_space import Assembled, JointRows
 from remora.dynamics.maximal.joint_maps import constraint, mass_properties, refuse_unfit
@@ -311,7 +311,7 @@ def _assembled(
     refuse_unfit(robot, "image_space")
     Qs, rates, batch = _checked(robot, Q, Q_rate)
     tau = velocity(robot, tau, "tau")
-    w = None if wrenches is None else finite("wrenches", wrenches, len(robot.bodies), 6)
+    w = external_wrenches(robot, wrenches)
     rows = _rows(robot, Qs, rates)
     _refuse_off_manifold(robot, Qs, rates, rows, tolerance)
     q, v = _joint_state(robot, rates, rows, batch)

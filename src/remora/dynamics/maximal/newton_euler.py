@@ -21,7 +21,7 @@ from remora.algebra import dual_quaternion as dq
 from remora.algebra import pose, screw, vector
 from remora.algebra.array_ops import Array, ArrayLike, asarray, concatenate
 from remora.dynamics.constraints.contradictions import satisfying
-from remora.dynamics.joint_arrays import batch_shape, gather, with_batch
+from remora.dynamics.joint_arrays import batch_shape, external_wrenches, gather, with_batch
 from remora.dynamics.maximal import saddle_point
 from remora.dynamics.maximal.joint_maps import (
     JointMaps,
@@ -196,9 +196,8 @@ def newton_euler_system(
     refuse_constraints(robot, "newton_euler_system")
     q, v = configuration(robot, q), velocity(robot, v)
     forces = 0.0 * v if tau is None else velocity(robot, tau, "tau")
-    n = len(robot.bodies)
-    w = None if wrenches is None else finite("wrenches", wrenches, n, 6)
-    xi = None if twists is None else finite("twists", twists, n, 6)
+    w = external_wrenches(robot, wrenches)
+    xi = None if twists is None else finite("twists", twists, len(robot.bodies), 6)
     batch = batch_shape(q, v, forces, *(x[..., 0, :] for x in (w, xi) if x is not None))
     S, B = system(robot, q, v, forces, w, {}, xi).dense()
     maps = joint_maps(robot, q, {})

@@ -22,7 +22,7 @@ from remora.model.state import neutral, random_state
 #: Number of random configurations tested besides the neutral one.
 SAMPLES = 16
 #: A pivot is zero if it is smaller than this relative to its magnitude before cancellation.
-ROUNDING = 1e-12
+ZERO_PIVOT = 1e-12
 #: With mimic joints, the mass matrix itself is tested up to this number of bodies.
 LARGEST_DENSE = 200
 
@@ -73,7 +73,7 @@ def _suspicious(robot: Robot) -> bool:
         return False
     for body, joint in zip(robot.bodies, robot.joints, strict=True):
         moments = np.linalg.eigvalsh(body.inertia)
-        flat = body.mass <= 0.0 or moments[0] <= ROUNDING * max(abs(moments[0]), moments[-1])
+        flat = body.mass <= 0.0 or moments[0] <= ZERO_PIVOT * max(abs(moments[0]), moments[-1])
         if flat and not is_immobile(joint):
             return True
     return False
@@ -90,9 +90,9 @@ def _by_pivots(robot: Robot, q: Array, prescribed: Collection[int]) -> Undefined
             U = I @ S
             D = vector.transpose(S) @ U + rotor
             least = _least(D, vector.transpose(np.abs(S)) @ np.abs(size) @ np.abs(S) + rotor)
-            if np.any(least <= ROUNDING):
-                worst = bool(np.any(least < -ROUNDING))
-                return Undefined(i, worst, bool(np.all(least <= ROUNDING)))
+            if np.any(least <= ZERO_PIVOT):
+                worst = bool(np.any(least < -ZERO_PIVOT))
+                return Undefined(i, worst, bool(np.all(least <= ZERO_PIVOT)))
             I = I - U @ np.linalg.solve(D, vector.transpose(U))
         if joint.parent >= 0:
             X = _to_child(joint, q)
@@ -123,11 +123,11 @@ def _by_matrix(robot: Robot, q: Array, prescribed: Collection[int]) -> Undefined
         return None
     H, size = H[..., free, :][..., :, free], size[..., free, :][..., :, free]
     least = _least(H, size)
-    if not np.any(least <= ROUNDING):
+    if not np.any(least <= ZERO_PIVOT):
         return None
     weakest = free[int(np.argmin(np.min(np.diagonal(H, axis1=-2, axis2=-1), axis=0)))]
     index = next(i for i, j in enumerate(robot.joints) if j.v.start <= weakest < j.v.stop)
-    return Undefined(index, bool(np.any(least < -ROUNDING)), bool(np.all(least <= ROUNDING)))
+    return Undefined(index, bool(np.any(least < -ZERO_PIVOT)), bool(np.all(least <= ZERO_PIVOT)))
 
 
 def _least(A: Array, size: Array) -> Array:

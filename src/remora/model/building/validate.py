@@ -13,13 +13,18 @@ import numpy as np
 from remora.algebra import dual_quaternion, pose
 from remora.algebra.array_ops import Array, ArrayLike, asarray, is_symbolic, refuse_other_arrays
 from remora.errors import Fault, ShapeError
-from remora.model.numbers import UNIT_ROUNDING, UNIT_TOLERANCE, frozen, shown_value
+from remora.model.arguments import LARGEST_NUMBER
+from remora.model.numbers import (
+    UNIT_ROUNDING,
+    UNIT_TOLERANCE,
+    frozen,
+    pose_error,
+    shown_value,
+)
 from remora.model.robot import Geometry
 
 #: Tolerance of symmetry, relative to the largest moment: rounding in a file.
 INERTIA_TOLERANCE = 1e-6
-#: Largest accepted value: products of several values (m d², say) must stay finite.
-LARGEST = 1e50
 #: Maximum number of faults recorded; a hostile description may have a million.
 MAX_FAULTS = 1000
 #: Visual shapes, and the number of values of their size.
@@ -77,8 +82,8 @@ class Checker:
         if not is_symbolic(array) and not np.all(np.isfinite(array)):
             self.fault(place, f"{what} is not finite: {shown_value(value)}")
             return np.zeros(shape)
-        if not is_symbolic(array) and np.any(np.abs(array) > LARGEST):
-            self.fault(place, f"{what} is larger than {LARGEST:g}: {shown_value(value)}")
+        if not is_symbolic(array) and np.any(np.abs(array) > LARGEST_NUMBER):
+            self.fault(place, f"{what} is larger than {LARGEST_NUMBER:g}: {shown_value(value)}")
             return np.zeros(shape)
         return frozen(array)
 
@@ -123,8 +128,7 @@ class Checker:
         x = self.numbers(place, "placement", value, 8)
         if is_symbolic(x):
             return x
-        length, mixed = float(np.linalg.norm(x[:4])), float(x[:4] @ x[4:])
-        error = max(abs(length - 1.0), abs(mixed) / (1.0 + float(np.linalg.norm(x[4:]))))
+        error = float(pose_error(x))
         if not error <= UNIT_TOLERANCE:
             self.fault(place, f"placement is not a unit dual quaternion: {shown_value(x)}")
             return frozen(dual_quaternion.identity())

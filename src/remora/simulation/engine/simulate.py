@@ -35,7 +35,6 @@ from remora.simulation.engine.stiffness import (
     stiffest,
     warn_of_unstable_steps,
 )
-from remora.simulation.inputs.arguments import stop_numbers
 from remora.simulation.inputs.events import Event, listed_events
 from remora.simulation.inputs.loads import LoadLike, described
 from remora.simulation.inputs.phases import Phase, is_phases, known_events, phases_of
@@ -46,6 +45,7 @@ from remora.simulation.inputs.run_settings import (
     integrator_of,
     physics_of,
     record_of,
+    stop_numbers,
 )
 from remora.simulation.inputs.start_limits import warn_of_starts_beyond_limits
 from remora.simulation.program.phase_entry import phase_robots

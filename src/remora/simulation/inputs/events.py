@@ -24,9 +24,9 @@ ACTIONS = ("record", "next", "stop")
 #: (t, q, v, x) -> the event functions of components, `(ne,)`.
 Crossings = Callable[[float, Array, Array, Array], Array]
 #: A joint rests at a limit, or moves at one, within so many units in the last place.
-ROUNDING = 8.0
+LIMIT_ULPS = 8.0
 #: Conditions are cut off here, infinite ones too: interpolants of them must not overflow.
-LARGEST = 1e150
+CUT_OFF = 1e150
 
 
 @dataclass(frozen=True)
@@ -256,7 +256,7 @@ class JointLimits(NamedTuple):
         """The sizes below which a violation is rounding, `(m,)`: a joint that rests at a limit."""
         near, fast = self.ranges, self.speeds
         size = np.concatenate([near.bound - near.offset, fast.bound, fast.bound])
-        return ROUNDING * float(np.finfo(float).eps) * np.maximum(np.abs(size), 1.0)
+        return LIMIT_ULPS * float(np.finfo(float).eps) * np.maximum(np.abs(size), 1.0)
 
     def identity_parts(self) -> tuple[Any, ...]:
         """Return its identity by value."""
@@ -350,7 +350,7 @@ class EventMonitor:
         q, v = frozen_view(q), frozen_view(v)
         asked: list[Any] = [_asked(event, t, q, v) for event in self._everywhere]
         if self._crossings is not None:
-            asked += np.clip(self._crossings(t, q, v, x), -LARGEST, LARGEST).tolist()
+            asked += np.clip(self._crossings(t, q, v, x), -CUT_OFF, CUT_OFF).tolist()
         asked += [_asked(event, own, q, v) for event in self._events]
         truths = np.array([isinstance(value, bool) for value in asked], dtype=bool)
         numbers = [(1.0 if x else -1.0) if isinstance(x, bool) else x for x in asked]
@@ -383,4 +383,4 @@ def _number(event: Event, value: object) -> Any:
         ) from None
     if math.isnan(number):
         raise RemoraError(f"the condition of event {event.name!r} is NaN")
-    return min(max(number, -LARGEST), LARGEST)
+    return min(max(number, -CUT_OFF), CUT_OFF)

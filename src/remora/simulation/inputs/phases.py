@@ -11,10 +11,9 @@ import numpy as np
 from remora.algebra.array_ops import Array
 from remora.components.system import System
 from remora.errors import RemoraError
-from remora.model.arguments import by_name, flag, is_several, names, shown, word
+from remora.model.arguments import by_name, flag, is_several, names, seconds, shown, word
 from remora.model.joints import kind
 from remora.model.robot import Joint, Robot
-from remora.simulation.inputs.arguments import constraint_names, seconds
 from remora.simulation.inputs.events import Event, limit_names, listed_events
 from remora.simulation.inputs.loads import LoadLike, described, kept
 from remora.simulation.inputs.moves import Move
@@ -91,8 +90,8 @@ class Phase:
             "locked": names("locked", self.locked),
             "events": listed_events("events", self.events),
             "own_clock": flag("own_clock", self.own_clock),
-            "activate": constraint_names("activate", self.activate),
-            "release": constraint_names("release", self.release),
+            "activate": _constraint_names("activate", self.activate),
+            "release": _constraint_names("release", self.release),
             "latch": flag("latch", self.latch),
             "separation": _separation(self.separation),
             "after_event": flag("after_event", self.after_event),
@@ -269,4 +268,13 @@ def phases_of(
         )
     if any(x is not None for x in (torque, wrenches)) or prescribed or locked:
         raise RemoraError("with phases, pass loads, prescribed and locked joints in each phase")
+    return found
+
+
+def _constraint_names(name: str, given: Any) -> tuple[str, ...]:
+    """Return one or several names of constraints, each of them once."""
+    found = names(name, given, "constraints", "grasp")
+    twice = [x for k, x in enumerate(found) if x in found[:k]]
+    if twice:
+        raise RemoraError(f"{name} names constraint {twice[0]!r} twice")
     return found

@@ -19,8 +19,7 @@ from remora.codegen.ir.graph import Signature
 from remora.codegen.ir.trace import is_tuple
 from remora.codegen.kernel import Kernel
 from remora.errors import InvalidValue, RemoraError, ShapeError, UnknownName
-from remora.model.arguments import number
-from remora.simulation.inputs.arguments import times
+from remora.model.arguments import number, times
 
 KINDS = ("linear", "hold", "cubic")
 #: Largest degree of the polynomials of a motion.

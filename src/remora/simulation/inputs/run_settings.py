@@ -12,8 +12,9 @@ from typing import Any, Literal, TypeVar
 from remora.algebra.array_ops import ArrayLike
 from remora.codegen.ir.philox import RUN_BITS, SEED_BITS
 from remora.errors import InvalidValue, RemoraError, UnknownName
-from remora.model.arguments import by_name, flag, names, natural, number, shown, whole, word
-from remora.simulation.inputs.arguments import path, stop_numbers, times
+from remora.model.arguments import (
+    by_name, flag, names, natural, number, real_numbers, shown, times, whole, word,
+)
 from remora.simulation.integrators.table import INTEGRATORS, Method
 
 #: Tightest useful tolerance.
@@ -216,7 +217,7 @@ class Record:
         """Check what does not depend on the run."""
         _set(
             self,
-            folder=path("folder", self.folder),
+            folder=_path("folder", self.folder),
             resume=flag("resume", self.resume),
             assume_unchanged=flag("assume_unchanged", self.assume_unchanged),
             note=word("note", self.note),
@@ -360,3 +361,25 @@ def runs_of(given: Runs | int | None) -> Runs:
 def target_of(given: Target | str) -> Target:
     """Return what a batch runs on; a name is that of a processor."""
     return _settings(Target, "target", given, "processor")
+
+
+def stop_numbers(given: Any) -> tuple[float, float]:
+    """Return stiffness and damping of stops, from one number or a pair."""
+    if given is None:
+        return 0.0, 0.0
+    example = "1e4, or (1e4, 0.2) for stiffness and damping"
+    array = real_numbers(given)
+    if array is None or array.shape not in ((), (2,)):
+        raise InvalidValue(f"stops must be {example}, not {shown(given)}")
+    stiffness, damping = (float(x) for x in (array if array.ndim else (array, 0.0)))
+    for what, x in (("stiffness", stiffness), ("damping", damping)):
+        if not (math.isfinite(x) and x >= 0.0):
+            raise InvalidValue(f"{what} must be finite and not negative, not {x}")
+    return stiffness, damping
+
+
+def _path(name: str, given: Any) -> str | Path | None:
+    """Return a path, or None."""
+    if given is None or isinstance(given, (str, Path)):
+        return given
+    raise InvalidValue(f"{name} must be the path of a directory, not {shown(given)}")

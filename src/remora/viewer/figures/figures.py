@@ -37,7 +37,7 @@ OVERVIEW = (
 #: Number of time intervals that a line is reduced to (minimum and maximum of each).
 INTERVALS = 700
 #: A relative error below this is rounding error: 2⁻⁵².
-ROUNDING = 2.0**-52
+EPSILON = 2.0**-52
 #: Sizes in inches: an axes, its margins, and a row of labels above the first axes.
 WIDTH, HEIGHT, LEFT, LEGEND, TITLE, BOTTOM, ROW = 4.9, 1.3, 0.75, 2.3, 0.36, 0.5, 0.15
 #: Maximum rows of labels above the first axes, and maximum labelled events; further: short ticks.
@@ -275,9 +275,9 @@ def _logarithmic(ax: Any, panel: Panel) -> str:
     decades = max(-12, math.ceil(math.log10(max(largest, 1e-300)) + 0.3))
     ax.set_yscale("log")
     ax.set_ylim(1e-17, 10.0**decades)
-    ax.axhspan(1e-17, ROUNDING, color=FAINT, alpha=0.6, linewidth=0)
+    ax.axhspan(1e-17, EPSILON, color=FAINT, alpha=0.6, linewidth=0)
     ax.text(
-        1.017, 1.2e-17, f"grey: rounding of one\nnumber, below {ROUNDING:.1e}", color=MUTED,
+        1.017, 1.2e-17, f"grey: rounding of one\nnumber, below {EPSILON:.1e}", color=MUTED,
         fontsize=7, transform=ax.get_yaxis_transform(), va="bottom",
     )  # fmt: skip
     every = max(1, -(-(decades + 17) // 6))

@@ -1,23 +1,31 @@
-"""A page of an analysis as one self-contained HTML file, in the style of the reports of runs."""
+"""The page of an analysis: one self-contained HTML file, with its pictures and data beside it."""
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from html import escape
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from remora.algebra.array_ops import Array
 from remora.atomic_files import replacing
-from remora.viewer.report.drawing import drawing
+from remora.viewer.report.html_page import (
+    figures,
+    named_values,
+    page_text,
+    paragraph,
+    section,
+    tiles,
+    write_page,
+)
 
 
 @dataclass(frozen=True)
 class AnalysisPage:
-    """What a page shows.
+    """What a page shows, and the data beside it.
 
     Attributes:
         title: heading.
@@ -26,7 +34,8 @@ class AnalysisPage:
         figures: triples of a matplotlib figure, a title and a caption.
         settings: pairs of a name and its value.
         notices: what a reader must know, such as limits that are missing.
-        files: names of the data files beside the page.
+        data: arrays by name, for the NPZ file.
+        columns: columns of the CSV file by name, one number per row; empty: no such file.
     """
 
     title: str
@@ -35,50 +44,42 @@ class AnalysisPage:
     figures: Sequence[tuple[Any, str, str]]
     settings: Sequence[tuple[str, str]]
     notices: Sequence[str] = ()
-    files: Sequence[str] = ()
+    data: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    columns: Mapping[str, Array] = field(default_factory=dict[str, Array])
 
+    def html(self, files: Sequence[str] = ()) -> str:
+        """Return the page as text; it names the data files beside it."""
+        named = ", ".join(f"<code>{escape(name)}</code>" for name in files)
+        beside = f'\n<p class="small muted">Data beside this page: {named}</p>' if named else ""
+        return page_text(
+            self.title,
+            [
+                paragraph(self.subtitle, "muted"),
+                *(paragraph(text, "notice") for text in self.notices),
+                tiles(self.tiles),
+                section("Figures", figures(self.figures)),
+                section("Settings", named_values(self.settings) + beside),
+            ],
+            "SI units; angles in degrees.",
+        )
 
-def page_text(page: AnalysisPage) -> str:
-    """Return the page as HTML; all text is escaped, and no network requests are made."""
-    style = (
-        resources.files("remora.viewer.report").joinpath("report.css").read_text(encoding="utf-8")
-    )
-    version: str = importlib.import_module("remora").__version__
-    now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
-    tiles = "".join(
-        f'<div class="tile"><b>{escape(value)}</b><span>{escape(what)}</span></div>'
-        for value, what in page.tiles
-    )
-    figures = "\n".join(
-        f"<figure>{drawing(figure)}<figcaption><b>{escape(name)}.</b> {escape(caption)}"
-        "</figcaption></figure>"
-        for figure, name, caption in page.figures
-    )
-    rows = "".join(
-        f"<tr><th>{escape(name)}</th><td>{escape(text)}</td></tr>" for name, text in page.settings
-    )
-    files = ", ".join(f"<code>{escape(name)}</code>" for name in page.files)
-    parts = [
-        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
-        '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        '<meta http-equiv="Content-Security-Policy" content="default-src data: '
-        "'unsafe-inline'\">",
-        f"<title>{escape(page.title)}</title>\n<style>{style}</style>\n</head>\n<body>",
-        f'<h1>{escape(page.title)}</h1>\n<p class="muted">{escape(page.subtitle)}</p>',
-        *(f'<p class="notice">{escape(text)}</p>' for text in page.notices),
-        f'<div class="tiles">{tiles}</div>',
-        f"<section><h2>Figures</h2>\n{figures}\n</section>",
-        f'<section><h2>Settings</h2>\n<table class="words">{rows}</table>',
-        f'<p class="small muted">Data beside this page: {files}</p></section>' if files else
-        "</section>",
-        f"<footer>Written by Remora {escape(version)} on {now}. SI units; angles in degrees."
-        "</footer>\n</body>\n</html>\n",
-    ]  # fmt: skip
-    return "\n".join(parts)
+    def write(self, folder: Path, name: str) -> Path:
+        """Write page, pictures and data into a folder, and return the path of the page.
 
-
-def write_page(page: AnalysisPage, file: Path) -> Path:
-    """Write the page, whole or not at all, and return its path."""
-    with replacing(file, parents=True) as part:
-        part.write_text(page_text(page), encoding="utf-8", newline="\n")
-    return file
+        Args:
+            folder: an existing folder; files in it are replaced.
+            name: of the files, without their suffixes.
+        """
+        files = [f"{name}.npz"]
+        with replacing(folder / files[0]) as part:
+            np.savez_compressed(part, **self.data)
+        if self.columns:
+            files.append(f"{name}.csv")
+            rows = np.column_stack([np.ravel(column) for column in self.columns.values()])
+            with replacing(folder / files[1]) as part:
+                np.savetxt(part, rows, "%.9g", ",", header=",".join(self.columns), comments="")
+        for k, (figure, _, _) in enumerate(self.figures):
+            files.append(f"{name}_{k + 1}.png")
+            with replacing(folder / files[-1]) as part:
+                figure.savefig(part, dpi=150, facecolor="white")
+        return write_page(folder / f"{name}.html", lambda: self.html(files))

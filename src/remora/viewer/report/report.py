@@ -8,19 +8,15 @@ browser is needed to write it. All text from files is escaped.
 
 from __future__ import annotations
 
-import importlib
 import os
-from datetime import UTC, datetime
-from html import escape
-from importlib import resources
 from pathlib import Path
 
-from remora.atomic_files import replacing
 from remora.errors import RemoraError
 from remora.model.formats.bounded_xml import shown
 from remora.simulation.recording.recording import Recording
 from remora.viewer import run_tables
 from remora.viewer.load_words import LONGEST
+from remora.viewer.report import html_page as page
 from remora.viewer.report import report_sections as parts
 from remora.viewer.report.conditioning_rows import conditioning_of, conditioning_warnings
 from remora.viewer.report.peak_loads import exceeded, joint_peaks
@@ -55,12 +51,7 @@ def report(
         >>> rm.report(run, "report.html", animation=False).name
         'report.html'
     """
-    file = Path(path)
-    if file.is_dir():
-        raise RemoraError(f"{file}: is a folder; name a file, such as report.html")
-    with replacing(file, parents=True) as part:  # a folder that cannot be written is found first
-        part.write_text(html(run, title, animation), encoding="utf-8", newline="\n")
-    return file
+    return page.write_page(path, lambda: html(run, title, animation))
 
 
 def html(run: Recording, title: str | None = None, animation: bool = True) -> str:
@@ -84,31 +75,17 @@ def html(run: Recording, title: str | None = None, animation: bool = True) -> st
     ]
     sections = [section for section in sections if section[2]]
     links = "".join(f'<a href="#{key}">{label}</a>' for key, label, _ in sections)
-    style = (
-        resources.files("remora.viewer.report").joinpath("report.css").read_text(encoding="utf-8")
-    )
-    now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
-    version: str = importlib.import_module("remora").__version__
-    lines = [
-        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">",
-        '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        # Content security policy: only what is in the file; the animation's page inherits it.
-        '<meta http-equiv="Content-Security-Policy" content="default-src data: blob: '
-        "'unsafe-inline' 'unsafe-eval'\">",
-        f"<title>{escape(name)}: report of a run</title>\n<style>{style}</style>\n</head>\n<body>",
-        f"<h1>{escape(name)}</h1>",
-        f'<p class="lead">{escape(shown(told.description, 2000))}</p>' if told.description else "",
-        f'<p class="muted">{escape(_subtitle(run))}</p>',
+    body = [
+        page.paragraph(shown(told.description, 2000), "lead"),
+        page.paragraph(_subtitle(run), "muted"),
         f"<nav>{links}</nav>",
         _notices(run, exceeded(peaks), [] if near is None else conditioning_warnings(near)),
         parts.strip(run),
-        _tiles(run),
-        *(f'<section id="{k}">\n<h2>{name}</h2>\n{x}\n</section>' for k, name, x in sections),
-        f"<footer>Report written by Remora {escape(version)} on {now}. "
-        "SI units; angles in degrees, wheel speeds in rpm.</footer>",
-        "</body>\n</html>\n",
-    ]  # fmt: skip
-    return "\n".join(line for line in lines if line)
+        page.tiles(run_tables.tiles(run)),
+        *(page.section(label, content, key) for key, label, content in sections),
+    ]
+    units = "SI units; angles in degrees, wheel speeds in rpm."
+    return page.page_text(f"{name}: report of a run", body, units, name, scripts=True)
 
 
 def _subtitle(run: Recording) -> str:
@@ -130,12 +107,4 @@ def _notices(run: Recording, passed: list[str], near: list[str]) -> str:
     said += [f"The robot: {warning}" for warning in run.robot.warnings[:MOST_NOTICES]]
     said += [f"{text}." for text in passed[:MOST_NOTICES]]
     said += [f"{text[:1].upper()}{text[1:]}." for text in near]
-    return "\n".join(f'<p class="notice">{escape(shown(x, 600))}</p>' for x in said)
-
-
-def _tiles(run: Recording) -> str:
-    tiles = (
-        f'<div class="tile"><b>{escape(value)}</b><span>{escape(what)}</span></div>'
-        for value, what in run_tables.tiles(run)
-    )
-    return f'<div class="tiles">{"".join(tiles)}</div>'
+    return "\n".join(page.paragraph(shown(text, 600), "notice") for text in said)

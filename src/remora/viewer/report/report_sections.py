@@ -22,7 +22,7 @@ from remora.viewer.load_words import LONGEST, short
 from remora.viewer.report import tool_story
 from remora.viewer.report.animation_html import html_of
 from remora.viewer.report.conditioning_rows import conditioning_table
-from remora.viewer.report.drawing import drawing
+from remora.viewer.report.html_page import figure, named_values, paragraph, table
 from remora.viewer.report.peak_loads import NEAR, OVER, JointPeaks, Peak
 from remora.viewer.report.stills import stills
 from remora.viewer.report.trust import trust_line
@@ -73,7 +73,7 @@ def strip(run: Recording) -> str:
     try:
         taken = stills(run)
     except RemoraError as error:
-        return f'<p class="muted small">No stills: {escape(shown(str(error), LONGEST))}</p>'
+        return paragraph(f"No stills: {shown(str(error), LONGEST)}", "muted small")
     pictures: list[str] = []
     for still in taken:
         data = base64.b64encode(still.jpeg).decode()
@@ -126,10 +126,10 @@ def tool(run: Recording) -> str:
     parts = [table(paths)]
     if targets.rows:
         parts.append(f"<h3>Distance from the target</h3>\n{table(targets)}")
-    figure = figure_of_panels(run, tool_story.tool_panels(run))
-    caption = "<b>Tool.</b> Its position in the inertial frame"
+    picture = figure_of_panels(run, tool_story.tool_panels(run))
+    caption = "Its position in the inertial frame"
     caption += ", and how far it is from its target." if targets.rows else "."
-    parts.append(_figure(drawing(figure), caption) if figure is not None else "")
+    parts.append(figure(picture, "Tool", caption) if picture is not None else "")
     return "\n".join(parts)
 
 
@@ -227,23 +227,19 @@ def conditioning(found: Conditioning) -> str:
             f"{worst:.4g}."
         )
         return f'<p>{line}</p>\n<details><summary class="small">Numbers</summary>{rows}</details>'
-    caption = "<b>Conditioning.</b> Shaded: near a singularity, or a limit."
-    return f"{rows}\n{_figure(drawing(found.plot()), caption)}"
+    picture = figure(found.plot(), "Conditioning", "Shaded: near a singularity, or a limit.")
+    return f"{rows}\n{picture}"
 
 
 def settings(run: Recording) -> str:
     """Return robot, integrator, tolerances and versions."""
-    rows = "".join(
-        f"<tr><th>{escape(name)}</th><td>{escape(text)}</td></tr>"
-        for name, text in run_tables.setup(run)
-    )
-    return f'<table class="words">{rows}</table>'
+    return named_values(run_tables.setup(run))
 
 
 def robot(run: Recording) -> str:
     """Return the bodies and joints, folded if they are many."""
     frames = ", ".join(short(frame.name) for frame in run.robot.frames[:50])
-    note = f'<p class="small muted">Frames: {escape(frames)}</p>' if frames else ""
+    note = paragraph(f"Frames: {frames}", "small muted") if frames else ""
     return table(run_tables.robot_table(run.robot)) + note
 
 
@@ -252,7 +248,7 @@ def animation(run: Recording) -> str:
     try:
         page = html_of(run)
     except RemoraError as error:
-        return f'<p class="muted">Left out: {escape(shown(str(error), LONGEST))}</p>'
+        return paragraph(f"Left out: {shown(str(error), LONGEST)}", "muted")
     packed = base64.b64encode(gzip.compress(page.encode(), 6, mtime=0)).decode()
     return (
         '<div class="screen"><button id="play" type="button">Load the animation</button>'
@@ -279,15 +275,15 @@ def figures(run: Recording, broken: bool) -> str:
             found = panels_of(run, *quantities)
             if not found:
                 continue
-            text = f"<b>{escape(title)}.</b> {escape(caption)}"
+            text = caption
             varying = [panel for panel in found if not is_flat(panel)]
             flat = not varying or (conserved and quantities[0] in _FLAT_BY_DESIGN)
             flat = flat or (quantities == ("drift",) and not broken)
             if not flat and len(varying) < len(found):
                 constant = ", ".join(panel.title for panel in found if is_flat(panel))
-                text += f" Constant and not shown: {escape(constant)}."
-            figure = figure_of_panels(run, found if flat else varying)
-            (folded if flat else shown_).append(_figure(drawing(figure), text))
+                text += f" Constant and not shown: {constant}."
+            picture = figure_of_panels(run, found if flat else varying)
+            (folded if flat else shown_).append(figure(picture, title, text))
     if folded:
         what = (
             "1 figure that is flat" if len(folded) == 1 else f"{len(folded)} figures that are flat"
@@ -297,34 +293,3 @@ def figures(run: Recording, broken: bool) -> str:
             f"quantities</summary>{''.join(folded)}</details>"
         )
     return "\n".join(shown_)
-
-
-def _figure(picture: str, caption: str) -> str:
-    return f"<figure>{picture}<figcaption>{caption}</figcaption></figure>"
-
-
-def table(rows: run_tables.TextTable) -> str:
-    """Return a table of text as HTML, without columns that are empty."""
-    filled = [k for k in range(len(rows.head)) if any(row[k] for row in rows.rows)]
-    rows = run_tables.TextTable(
-        tuple(rows.head[k] for k in filled),
-        [tuple(row[k] for k in filled) for row in rows.rows],
-        rows.more,
-    )
-    numbers = [name.startswith("#") for name in rows.head]
-    looks = [' class="n"' if number else "" for number in numbers]
-    head = "".join(
-        f"<th{look}>{escape(name.removeprefix('#'))}</th>"
-        for name, look in zip(rows.head, looks, strict=True)
-    )
-    body = "\n".join(
-        "<tr>"
-        + "".join(f"<td{x}>{escape(cell)}</td>" for cell, x in zip(row, looks, strict=True))
-        + "</tr>"
-        for row in rows.rows
-    )
-    more = f'<p class="small muted">and {rows.more} more</p>' if rows.more > 0 else ""
-    return (
-        f'<div class="wide"><table><thead><tr>{head}</tr></thead>\n<tbody>{body}</tbody></table>'
-        f"</div>{more}"
-    )

@@ -7,8 +7,9 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from remora.model.arguments import LARGEST_NUMBER
 from remora.model.building.builder import Builder
-from remora.model.building.validate import LARGEST, Place
+from remora.model.building.validate import Place
 from remora.model.formats.bounded_xml import Element, shown
 
 #: Maximum length of the name of a link or joint.
@@ -209,6 +210,6 @@ def why_not_numbers(words: Sequence[str], count: int) -> str | None:
         return "is not finite"
     if not all(_NUMBER.fullmatch(word) for word in words):
         return "is not a number" if count == 1 else "holds something that is not a number"
-    if any(abs(float(word)) > LARGEST for word in words):
-        return f"is too large; numbers up to {LARGEST:g} are allowed"
+    if any(abs(float(word)) > LARGEST_NUMBER for word in words):
+        return f"is too large; numbers up to {LARGEST_NUMBER:g} are allowed"
     return None

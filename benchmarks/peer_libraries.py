@@ -1,4 +1,4 @@
-"""Peer libraries of `remora bench`: the same robot and functions in Pinocchio and MuJoCo.
+"""The same robot and functions in Pinocchio and MuJoCo, for comparisons; tables of the times.
 
 The peers are built from the robot's own data, joint by joint, and must reproduce Remora's results
 before they are timed.
@@ -7,89 +7,22 @@ before they are timed.
 from __future__ import annotations
 
 import importlib
-import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from rich.console import Console
+from rich.table import Table
 
 from remora.algebra import pose, quaternion
 from remora.algebra.array_ops import Array
+from remora.cli.kernel_timing import TIMED, Case, Result, States, reference, relative
 from remora.dynamics.kernels.compiled import FUNCTIONS
 from remora.errors import RemoraError
+from remora.model.building.builder import Builder
 from remora.model.layouts.layout import Layout
 from remora.model.layouts.libraries import mujoco, pinocchio
 from remora.model.robot import Body, Joint, Robot
-from remora.model.state import random_state
-
-#: The timed functions and their names in the tables.
-TIMED = {
-    "forward_dynamics": "forward dynamics",
-    "inverse_dynamics": "inverse dynamics",
-    "mass_matrix": "mass matrix",
-    "jacobian": "Jacobian",
-}
-
-
-@dataclass(frozen=True)
-class Case:
-    """One case to time.
-
-    Attributes:
-        function: key of TIMED.
-        library: name of the library.
-        call: name of the library's function.
-        states: evaluations per call.
-        threads: number of threads.
-        dtype: floating-point type.
-        run: the callable.
-        arguments: its arguments.
-        deviation: from Remora's NumPy reference, relative; NaN if it was not compared.
-    """
-
-    function: str
-    library: str
-    call: str
-    states: int
-    threads: int
-    dtype: str
-    run: Callable[..., Any]
-    arguments: tuple[Any, ...]
-    deviation: float = math.nan
-
-
-@dataclass(frozen=True)
-class States:
-    """A batch of states of a robot; x is tau or vdot."""
-
-    q: Array
-    v: Array
-    x: Array
-
-    def arguments(self, function: str, alone: bool = False) -> tuple[Array, ...]:
-        """Return a function's arguments as contiguous arrays; `alone`: the first state only."""
-        count = {"forward_dynamics": 3, "inverse_dynamics": 3}.get(function, 1)
-        chosen = (self.q, self.v, self.x)[:count]
-        return tuple(np.ascontiguousarray(a[0] if alone else a) for a in chosen)
-
-
-def random_states(robot: Robot, n: int) -> States:
-    """Return n random states with random forces (or accelerations)."""
-    q, v = random_state(robot, 0, (n,))
-    return States(q, v, np.random.default_rng(1).normal(size=(n, robot.nv)))
-
-
-def reference(robot: Robot, function: str, states: States) -> Array:
-    """Return the result of the uncompiled function for the first state."""
-    extra = {"target": robot.bodies[-1].name} if function == "jacobian" else {}
-    return FUNCTIONS[function](robot, *states.arguments(function, alone=True), **extra)
-
-
-def relative(value: Array, wanted: Array) -> float:
-    """Return the largest difference relative to the largest value."""
-    return float(np.max(np.abs(value - wanted)) / np.max(np.abs(wanted)))
-
 
 # Pinocchio ---------------------------------------------------------------------------------------
 
@@ -365,3 +298,94 @@ def _mjcf(robot: Robot) -> str:
 _MUJOCO = {"revolute": "hinge", "prismatic": "slide", "spherical": "ball", "free": "free"}
 
 PEERS = (Pinocchio, MuJoCo)
+
+
+def present(robot: Robot, threads: int) -> tuple[list[Pinocchio | MuJoCo], list[str]]:
+    """Return the installed peers that support the robot's joints, and why others are missing."""
+    peers: list[Pinocchio | MuJoCo] = []
+    missing: list[str] = []
+    for kind, package in zip(PEERS, ("pin", "mujoco-core"), strict=True):
+        try:
+            peers.append(kind(robot, threads))
+        except ImportError:
+            missing.append(f"{kind.name} is not installed (pip install {package})")
+        except RemoraError as error:
+            missing.append(f"{kind.name}: {error}")
+    return peers, missing
+
+
+# The table ---------------------------------------------------------------------------------------
+
+
+def print_results(title: str, results: Sequence[Result], console: Console) -> None:
+    """Print a row per function and mode, with the ratio of each library's time to Remora's."""
+    libraries = list(dict.fromkeys(r.case.library for r in results if r.case.library != "Remora"))
+    table = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
+    table.add_column("µs per evaluation", no_wrap=True)
+    for name in ("Remora", *(word for library in libraries for word in (library, "ratio"))):
+        table.add_column(name, justify="right", no_wrap=True)
+    without_loop = False
+    for label, ours, others in compared(results):
+        cells = [f"{1e6 * ours.seconds:.3f}"]
+        for library in libraries:
+            peer = others.get(library)
+            borrowed = peer is not None and peer.case.states != ours.case.states
+            without_loop |= borrowed
+            cells += ["-", ""] if peer is None else [
+                f"{1e6 * peer.seconds:.2f}{'*' if borrowed else ''}",
+                f"{peer.seconds / ours.seconds:.1f}x",
+            ]  # fmt: skip
+        table.add_row(label, *cells)
+    console.print(table)
+    if without_loop:
+        console.print("* its call for one state: it has no loop over a batch for this")
+    for library in libraries:
+        calls = dict.fromkeys(r.case.call for r in results if r.case.library == library)
+        console.print(f"{library}: {', '.join(calls)}", soft_wrap=True)
+
+
+def compared(results: Sequence[Result]) -> Iterator[tuple[str, Result, dict[str, Result]]]:
+    """Yield, function by function, Remora's results and the peers' results for the same work.
+
+    If a peer has no loop over a batch, the batch is compared with its call for one state. A peer
+    that was timed on one thread only is compared on one thread.
+    """
+    for ours in sorted(
+        (r for r in results if r.case.library == "Remora"),
+        key=lambda r: list(TIMED).index(r.case.function),
+    ):
+        own = ours.case
+        others: dict[str, Result] = {}
+        for r in results:
+            case = r.case
+            if case.library == "Remora" or (case.function, case.dtype) != (own.function, own.dtype):
+                continue
+            same = (case.states, case.threads) == (own.states, own.threads)
+            alone = case.states == 1 and not any(
+                o.case.states > 1 and o.case.library == case.library for o in results
+                if o.case.function == own.function
+            )  # fmt: skip
+            if same or (own.states > 1 and alone):
+                others[case.library] = r
+        label = TIMED[own.function] + ", one call"
+        if own.states > 1:
+            label = f"  batch of {own.states}, {own.threads} thread{'s' * (own.threads > 1)}"
+        label += "" if own.dtype == "float64" else f", {own.dtype}"
+        yield label, ours, others
+
+
+# Robots ------------------------------------------------------------------------------------------
+
+
+def chain(joints: int) -> Robot:
+    """Return a free base with a chain of revolute joints, alternately about y and z."""
+    builder = Builder(f"chain of {joints} joints")
+    builder.body("bus", 400.0, (0.05, 0.0, 0.02), (60.0, 70.0, 80.0))
+    for k in range(joints):
+        parent, here = ("bus" if k == 0 else f"link_{k}"), f"link_{k + 1}"
+        builder.body(here, 5.0, (0.2, 0.01, -0.02), (0.02, 0.08, 0.09))
+        builder.joint(
+            f"joint_{k + 1}", "revolute", parent, here,
+            xyz=(0.8 if k == 0 else 0.4, 0.0, 0.0), axis=(0, 1, 0) if k % 2 else (0, 0, 1),
+        )  # fmt: skip
+    return builder.build()
