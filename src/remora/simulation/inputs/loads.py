@@ -295,7 +295,7 @@ def kept(given: Any) -> Any:
         return Sum(*map(kept, given.parts))
     if is_mapping(given):
         return {name: kept(part) for name, part in given.items()}
-    return copy.deepcopy(given) if isinstance(given, (list, np.ndarray)) else given
+    return copy.deepcopy(given) if type(given) in (list, np.ndarray) else given
 
 
 def is_mapping(x: object) -> TypeGuard[Mapping[str, Any]]:

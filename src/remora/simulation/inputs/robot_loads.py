@@ -46,11 +46,12 @@ def refuse_torque_of_held(robot: Robot, held: Collection[str], torque: Any) -> N
         torque: in any accepted form; functions are not asked.
     """
     for part in torque.parts if isinstance(torque, Sum) else (torque,):
+        named = part if is_mapping(part) else ()
         numbers = real_numbers(part) if isinstance(part, (list, tuple, np.ndarray)) else None
         for name in held:
             place = robot.joints[name].v
             own = () if numbers is None else np.atleast_1d(numbers)[..., place]
-            if np.any(own) or (is_mapping(part) and name in part):
+            if np.any(own) or name in named:
                 raise RemoraError(
                     f"contradiction: joint {name!r} is prescribed or locked, so its torque is "
                     "computed and cannot be an input"
