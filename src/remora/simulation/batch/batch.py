@@ -47,7 +47,6 @@ from remora.simulation.engine.reduced_phase_dynamics import with_model
 from remora.simulation.engine.rounding import check_rounding
 from remora.simulation.engine.simulate import model_of, sample_times
 from remora.simulation.engine.stiffness import warn_of_unstable_steps
-from remora.simulation.inputs.arguments import stop_numbers
 from remora.simulation.inputs.events import Action, Event, joint_limits, listed_events
 from remora.simulation.inputs.loads import LoadLike
 from remora.simulation.inputs.move_starts import with_started_moves
@@ -69,6 +68,7 @@ from remora.simulation.inputs.run_settings import (
     physics_of,
     record_of,
     runs_of,
+    stop_numbers,
     target_of,
 )
 from remora.simulation.inputs.start_limits import warn_of_starts_beyond_limits

@@ -13,7 +13,16 @@ from remora.algebra.array_ops import ArrayLike
 from remora.codegen.ir.philox import RUN_BITS, SEED_BITS
 from remora.errors import InvalidValue, RemoraError, UnknownName
 from remora.model.arguments import (
-    by_name, flag, names, natural, number, real_numbers, shown, times, whole, word,
+    by_name,
+    flag,
+    names,
+    natural,
+    number,
+    real_numbers,
+    shown,
+    times,
+    whole,
+    word,
 )
 from remora.simulation.integrators.table import INTEGRATORS, Method
 
