@@ -113,8 +113,12 @@ def test_the_robot_is_given_to_a_class_that_takes_it(scenario):
         ("../laws.py:Damper", "", "leads out of the scenario's folder"),
         ("laws.py", "", "must be FILE.py:Class or package.module:Class"),
         ("no_such_package.laws:Damper", "", "ModuleNotFoundError"),
-        ("laws.py:Damper", "", "missing 1 required"),
-        ("laws.py:Damper", ", arguments: {joint: J2, kp: 3}", "unexpected keyword argument 'kp'"),
+        ("laws.py:Damper", "", "joint is missing"),
+        (
+            "laws.py:Damper",
+            ", arguments: {joint: J2, kp: 3}",
+            "no argument named 'kp'; known: joint, gain, limit",
+        ),
         ("laws.py:Broken", ", arguments: {gain: 3}", "RuntimeError: the gain is no good, line"),
         ("laws.py:Damper", ", gain: 3", "unknown key 'gain'; known: .*class, arguments"),
     ],
@@ -181,6 +185,6 @@ def test_declared_parameters_of_own_code_are_read_as_those_of_remora(tmp_path):
     ],
 )
 def test_wrong_arguments_of_own_code_are_named(tmp_path, arguments, told):
-    with pytest.raises(rm.ModelError, match="line 6") as error:
+    with pytest.raises(rm.errors.ModelError, match="line 6") as error:
         declared(tmp_path, arguments)
     assert any(told in fault.reason for fault in error.value.faults)
