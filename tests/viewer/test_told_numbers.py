@@ -96,7 +96,7 @@ def test_components_are_told_with_timing_inputs_and_signals(run):
         "components": {
             "gyro": {"made by": "rate_gyro", "sample_time": 0.5, "offset": 0.1, "delay": 0.0,
                      "noise": 2.0},
-            "pd": {"kp": 3.0},
+            "pd": {"made by": "AttitudePD", "kp": 3.0},
         },
         "connections": {"pd.rate": "gyro.rate", "pd.goal": [1.0, 2.0], "gyro.in": "x.y"},
     }  # fmt: skip
@@ -105,7 +105,13 @@ def test_components_are_told_with_timing_inputs_and_signals(run):
     table = component_table.components(told)
     assert table.rows == [
         ("gyro (rate_gyro)", "every 0.5 s, offset 0.1 s", "in ← x.y", "rate [rad/s]", "noise 2"),
-        ("pd", "continuous", "rate ← gyro.rate; goal ← (1, 2)", "gain [1]", "kp 3 N m/rad"),
+        (
+            "pd (AttitudePD)",
+            "continuous",
+            "rate ← gyro.rate; goal ← (1, 2)",
+            "gain [1]",
+            "kp 3 N m/rad",
+        ),
     ]
     assert table.more == 0
     many = {f"c{k}": {} for k in range(103)}
@@ -162,8 +168,8 @@ def test_goals_gains_and_speeds_have_the_units_of_their_joints():
         == f"max_speed {math.degrees(0.1):.4g} °/s"
     )
     assert words("JointReference", joints=["arm/slide"], max_speed=0.1)[-1] == "max_speed 0.1 m/s"
-    assert words(joints=both, max_speed=0.1)[-1] == "max_speed 0.1 rad/s or m/s"
-    assert words(null_gain=[0.0], speeds=[0.0, 0.0]) == []
+    assert words("JointReference", joints=both, max_speed=0.1)[-1] == "max_speed 0.1 rad/s or m/s"
+    assert words("ReactionWheels", null_gain=[0.0], speeds=[0.0, 0.0]) == []
 
 
 def test_moments_of_stills_are_captures_then_phases_then_events_then_between(run):

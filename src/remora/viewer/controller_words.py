@@ -45,6 +45,8 @@ def component_settings(robot: Robot, given: Mapping[str, Any]) -> list[str]:
             continue  # they are named beside the numbers
         if own is None or x in (None, "", [], False):
             words += settings_in_words({key: x})
+        elif own.kind == "number" and not np.any(x):
+            continue
         elif own.unit == OF_SIGNAL:
             words.append(f"{key} {loaded(x)} {given.get('unit', '')}".rstrip())
         else:
