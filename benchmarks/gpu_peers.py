@@ -29,7 +29,7 @@ from remora.algebra import pose
 from remora.cli import kernel_timing
 from remora.cli.kernel_timing import TIMED, Case, States
 from remora.errors import RemoraError
-from remora.model.layouts.libraries import mujoco_layout
+from remora.model.layouts.libraries import mujoco as mujoco_layout
 
 #: Tolerated relative deviation from Remora's NumPy reference. A float64 peer with a larger
 #: deviation is not the same robot and not timed; a float32 peer is timed and marked.

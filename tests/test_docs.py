@@ -42,7 +42,7 @@ EXAMPLES = (
     "inverse_dynamics", "reaction_wrenches", "close_loops", "inverse_kinematics", "manipulability",
     "workspace", "compile", "simulate", "Simulation", "simulate_batch", "Integrator", "Record",
     "Runs", "Phase", "Event", "Component", "System", "campaign", "view", "report",
-    "box_inertia", "bundled", "configuration", "load_scenario",
+    "analyze", "box_inertia", "bundled", "configuration", "load_scenario",
 )  # fmt: skip
 
 

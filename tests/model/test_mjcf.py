@@ -15,7 +15,7 @@ from remora.dynamics.kinematics import poses
 from remora.errors import ModelError, RemoraError
 from remora.model.formats.mjcf.mjcf import read_mjcf
 from remora.model.formats.mjcf.mjcf_equalities import Equalities
-from remora.model.layouts.libraries import mujoco_layout
+from remora.model.layouts.libraries import mujoco as mujoco_layout
 from remora.model.robot import Robot
 from remora.model.state import random_state
 

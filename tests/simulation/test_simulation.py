@@ -475,12 +475,9 @@ def test_a_torque_on_a_joint_that_is_held_now_is_refused():
     sim = rm.Simulation(ROBOT, Q, V, parts)
     for t, own, other in ((0.0, "J1", "J2"), (0.13, "J1", "J2"), (0.2, "J2", "J1")):
         sim.advance(t)
-        whole = np.zeros(ROBOT.nv)
-        whole[ROBOT.joints[own].v] = 0.1
-        for value in ({own: 0.0}, whole, whole.tolist()):
-            with pytest.raises(rm.RemoraError, match=f"contradiction: joint '{own}' is prescribed"):
-                sim.set_input("torque", value)
-        sim.set_input("torque", np.zeros(ROBOT.nv))
+        with pytest.raises(rm.RemoraError, match=f"contradiction: joint '{own}' is prescribed"):
+            sim.set_input("torque", {own: 0.0})
+        sim.set_input("torque", np.full(ROBOT.nv, 0.1))  # as a law returns it
         sim.set_input("torque", {other: 0.1})
     run = sim.advance(0.4).recording()
     assert np.any(run.v[-1])

@@ -245,11 +245,12 @@ class Simulation:
         Args:
             name: `torque`, `base_wrench` or `wrenches`: the load takes the place of that argument
                 of `rm.simulate`, in all phases; or one of the `inputs` of components.
-            value: numbers; torques also by joint, wrenches by body (others are zero).
+            value: numbers; torques also by joint, wrenches by body (others are zero). Of a vector
+                of torques, as a law returns it, those of prescribed and locked joints are not used.
 
         Raises:
             UnknownName: for an unknown name; the text lists the known ones.
-            RemoraError: for a torque on a joint that is prescribed or locked at `t`.
+            RemoraError: for a torque by the name of a joint that is prescribed or locked at `t`.
         """
         if name not in self.inputs:
             raise UnknownName("input", name, self.inputs)
@@ -265,7 +266,8 @@ class Simulation:
         if name == "torque" and not loop.ended:
             phase = loop.phase_from(self._t)
             held = (*phase.prescribed, *phase.locked)
-            refuse_torque_of_held(self._plan.model.robot, held, value)
+            named = value if is_mapping(value) else None  # a vector is what a law returns
+            refuse_torque_of_held(self._plan.model.robot, held, named)
         self._go(self._t, land=True)
         if loop.ended:  # by an event at t
             self._t = loop.state.t

@@ -27,6 +27,7 @@ from remora.errors import InvalidValue, RemoraError, UnknownName
 from remora.model.joints import kind
 from remora.model.robot import Robot
 from remora.model.state import neutral
+from remora.model.takes_robot import takes_robot
 from remora.viewer.figures.figures import library
 from remora.viewer.figures.map_figures import bar_figure, map_figure
 from remora.viewer.figures.workspace_figures import LABELS
@@ -44,6 +45,7 @@ POINTS = 200
 COVERED = 0.9
 
 
+@takes_robot
 def analyze(
     robot: Robot,
     analysis: str,
@@ -82,9 +84,10 @@ def analyze(
             a library is missing, or the files cannot be written.
 
     Example:
-        >>> rm.analyze(rm.load("servicer"), "workspace", "analysis", plane="xy")  # doctest: +SKIP
+        >>> rm.analyze(rm.load("servicer"), "coupling", "analysis").name
+        'coupling.html'
     """
-    if analysis not in ANALYSES:
+    if not isinstance(analysis, str) or analysis not in ANALYSES:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise UnknownName("analysis", analysis, ANALYSES)
     known = [p.name for p in inspect.signature(ANALYSES[analysis]).parameters.values()][3:]
     for name in options:
