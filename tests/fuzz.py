@@ -488,7 +488,12 @@ def cut(case, study, run, k):
     rng = np.random.default_rng(case.seed)
     for t in np.sort(rng.uniform(0.0, run.t[-1], 9)):
         sim.advance(float(t))
-    return sim.advance(sum(p.duration for p in case.phases)).recording()
+    return sim.advance(float(run.t[-1]) + 1.0).recording()
+
+
+def finer(case):
+    """Return a case with an eighth of its fixed steps."""
+    return dataclasses.replace(case, options={**case.options, "step": case.options["step"] / 8.0})
 
 
 def by_scipy(case, study, k):
@@ -576,9 +581,10 @@ def differences(seed):
                     found.append(f"{name} of run {k}: other bits if it is cut")
             if [(e.t, e.name) for e in pieces.events] != [(e.t, e.name) for e in run.events]:
                 found.append(f"events of run {k}: others if it is cut")
-            if end is not None:
-                compare("q at the end alone and by SciPy", k, run.q[-1], end[0])
-                compare("v at the end alone and by SciPy", k, run.v[-1], end[1])
+            if end is not None:  # fixed steps: an eighth of them has 4,096 times less error
+                fine = run if case.options["step"] is None else alone(finer(case), study, k)
+                compare("q at the end alone and by SciPy", k, fine.q[-1], end[0])
+                compare("v at the end alone and by SciPy", k, fine.v[-1], end[1])
         compare("end alone and in a batch", k, run.t[-1], batch.end[k])
         names = sorted({e.name for e in run.events})
         for name in names if batch.events is None else batch.events.names:

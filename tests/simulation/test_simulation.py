@@ -14,6 +14,7 @@ from remora.errors import InvalidValue, ShapeError, UnknownName
 from remora.simulation.engine import phase_program
 from remora.simulation.inputs.loads import Sum
 from remora.simulation.inputs.moves import Move
+from remora.simulation.inputs.phases import total_duration
 from sliders import slider
 
 # random systems may start beyond their limits
@@ -98,7 +99,7 @@ def bits(run, n=None):
 
 
 def length(options):
-    return sum(p.duration for p in options["phases"])
+    return total_duration(options["phases"])
 
 
 @pytest.mark.parametrize("name", CASES)

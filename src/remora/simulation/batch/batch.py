@@ -55,6 +55,7 @@ from remora.simulation.inputs.phases import (
     is_phases,
     known_events,
     phases_of,
+    total_duration,
     traced_motions,
 )
 from remora.simulation.inputs.robot_loads import LOADS, load_of, load_shape, refuse_torque_of_held
@@ -209,7 +210,7 @@ def simulate_batch(
     robots = phase_robots(robot, parts)
     if not in_turn:
         _refuse_constraints(robots, dtype)
-    duration = sum(p.duration for p in parts)
+    duration = total_duration(parts)
     equations = model_of(robot, physics)
     limits = physics.limits or "ignore"
     watching = None if limits == "ignore" else limits

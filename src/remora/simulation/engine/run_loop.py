@@ -28,7 +28,7 @@ from remora.simulation.engine.progress import ProgressReporter
 from remora.simulation.engine.reduced_phase_dynamics import phase_dynamics
 from remora.simulation.engine.step_faults import StepFaults, StepperSettings
 from remora.simulation.inputs.events import Action, Event, EventMonitor
-from remora.simulation.inputs.phases import Phase, check_reach
+from remora.simulation.inputs.phases import Phase, check_reach, total_duration
 from remora.simulation.inputs.robot_loads import refuse_torque_of_held
 from remora.simulation.integrators.step_control import CLOSE
 from remora.simulation.phase.latched_numbers import latched_in_phase
@@ -114,7 +114,7 @@ class RunLoop:
         self._updates = [0] * (0 if system is None else len(system.schedule))
         self._rows: list[Array] = []  # of the program, not recorded yet
         self._made_by: PhaseProgram | None = None
-        end = self._end = start + sum(p.duration for p in plan.phases)
+        end = self._end = start + total_duration(plan.phases)
         self._next = 0  # index of the next sample time
         self._phase = 0
         self._last = -np.inf  # time of the last sample

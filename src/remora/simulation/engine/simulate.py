@@ -37,7 +37,13 @@ from remora.simulation.engine.stiffness import (
 )
 from remora.simulation.inputs.events import Event, listed_events
 from remora.simulation.inputs.loads import LoadLike, described
-from remora.simulation.inputs.phases import Phase, is_phases, known_events, phases_of
+from remora.simulation.inputs.phases import (
+    Phase,
+    is_phases,
+    known_events,
+    phases_of,
+    total_duration,
+)
 from remora.simulation.inputs.run_settings import (
     Integrator,
     Physics,
@@ -213,7 +219,7 @@ def prepare_run(
     equations = model_of(robot, physics)._replace(system=system)
     model = physics.model
     constrained = [r for r in phase_robots(robot, parts) if active_constraints(r)]
-    end = start + sum(p.duration for p in parts)
+    end = start + total_duration(parts)
     method = "dop853"
     if steps.method is None and model == "full":  # the reduced model has explicit methods only
         method = _usual_integrator(robot, q, parts, end - start, physics.slip_speed)

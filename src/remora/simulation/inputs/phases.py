@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -245,6 +245,18 @@ def known_events(
 def is_phases(duration: Any) -> bool:
     """Whether the duration of a run is given by phases."""
     return isinstance(duration, Phase) or is_several(duration)
+
+
+def total_duration(phases: Iterable[Phase]) -> float:
+    """Return the sum of the durations, s, in the order in which runs add them.
+
+    `sum` of Python 3.12 and later compensates its rounding errors, so that its end of a run would
+    not be that of the last phase.
+    """
+    total = 0.0
+    for phase in phases:
+        total += phase.duration
+    return total
 
 
 def phases_of(

@@ -34,7 +34,7 @@ from remora.model.robot import Robot
 from remora.model.settings_fields import Text, degrees_of_a_slide
 from remora.model.state import neutral, random_state
 from remora.simulation.engine.simulate import model_of, simulate
-from remora.simulation.inputs.phases import Phase, known_events
+from remora.simulation.inputs.phases import Phase, known_events, total_duration
 from remora.simulation.inputs.run_settings import Integrator, Physics, Record
 from remora.simulation.recording.recording import Recording
 from remora.simulation.scenario import scenario_errors as faults
@@ -96,7 +96,7 @@ class Scenario:
     @property
     def duration(self) -> float:
         """Duration if no event ends a phase earlier, s."""
-        return sum(phase.duration for phase in self.phases)
+        return total_duration(self.phases)
 
     def run(
         self,
