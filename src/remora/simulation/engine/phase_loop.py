@@ -178,7 +178,7 @@ class PhaseLoop:
             self._first_row = False
             self._program.give(state, self._counts)
         while state.t < stop:
-            now = state.t + CLOSE * np.spacing(abs(state.t))
+            now = state.t + CLOSE * math.ulp(state.t)
             while breaks and breaks[0] <= now:
                 breaks.pop(0)
             due = [stop, *breaks[:1]]
@@ -188,7 +188,7 @@ class PhaseLoop:
                     asked[k] += 1
                 due.append(start + asked[k] * controller.sample_time)
             target = min(due)
-            if stop - target <= CLOSE * np.spacing(abs(stop)):
+            if stop - target <= CLOSE * math.ulp(stop):
                 target = stop
             ended = yield from self._segment(state.t, target)
             if ended is not None:
@@ -223,8 +223,9 @@ class PhaseLoop:
             until = state.t if entering else pause.t
             done = program.advance(_within(times, stop), self._first_row, until, careful)
             failed = done.error is not None or done.status not in (RUNNING, STOPPED, NEXT)
-            sound = bool(np.all(np.isfinite(program.z[: state.z.size])))
-            if failed or not (done.finite and sound):
+            finite, size = done.finite, state.z.size
+            sound = not size or bool(np.isfinite(program.z[:size]).all())
+            if failed or not (finite and sound):
                 if not (careful or isinstance(done.error, KeyboardInterrupt)):
                     program.restore(before)
                     careful = True
@@ -237,7 +238,7 @@ class PhaseLoop:
             program.accept()
             program.give(state, self._counts)
             system.z = state.z
-            if not done.finite:
+            if not finite:
                 self._faults.refuse_nan(program.states(done))
             if done.events:
                 self._fired = [program.items[k] for k in done.events[-1][1]]

@@ -93,8 +93,10 @@ class Advance(NamedTuple):
     @property
     def finite(self) -> bool:
         """Whether all numbers are."""
-        parts = (x for x in (self.rows, self.samples, self.end) if x.size)
-        return all(math.isfinite(float(x.sum())) or bool(np.isfinite(x).all()) for x in parts)
+        for x in (self.rows, self.samples, self.end):  # a sum is quick, but may overflow
+            if x.size and not (math.isfinite(x.sum()) or np.isfinite(x).all()):
+                return False
+        return True
 
 
 class PhaseProgram:
