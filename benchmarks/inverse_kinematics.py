@@ -55,8 +55,8 @@ def remora_solver(robot: rm.Robot, starts: int) -> Callable[[np.ndarray], np.nda
 
     def solve(target: np.ndarray) -> np.ndarray:
         return rm.inverse_kinematics(
-            robot, rm.tasks.FrameTask("tool", target, **task), START, tolerance=LENGTH,
-            max_iterations=ITERATIONS, starts=starts,
+            robot, rm.tasks.FrameTask("tool", target, **task), START, base="fixed",
+            tolerance=LENGTH, max_iterations=ITERATIONS, starts=starts,
         ).q  # fmt: skip
 
     return solve

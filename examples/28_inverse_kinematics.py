@@ -33,9 +33,9 @@ def main() -> None:
     target = pose.from_parts(start[:4], pose.translation(start) + np.array([0.3, 0.2, -0.4]))
 
     print("                      joints, °")
-    held = rm.inverse_kinematics(robot, {"tool": target}, q0)
+    held = rm.inverse_kinematics(robot, {"tool": target}, q0, base="fixed")
     print("base held    ", np.degrees(held.q[8:]).round(1))
-    floating = rm.inverse_kinematics(robot, {"tool": target}, q0, base="floating")
+    floating = rm.inverse_kinematics(robot, {"tool": target}, q0)
     print("base floating", np.degrees(floating.q[8:]).round(1))
     turned = np.linalg.norm(rm.difference(robot, q0, floating.q)[:3])
     print(f"the base turns by {np.degrees(turned):.1f}° on the way\n")
@@ -46,7 +46,7 @@ def main() -> None:
     print(f"the second by less than 1 µm: {right < 1e-6}\n")
 
     away = pose.from_parts(target[:4], np.array([6.0, 0.0, 0.0]))
-    far = rm.inverse_kinematics(robot, {"tool": away}, q0, starts=17)
+    far = rm.inverse_kinematics(robot, {"tool": away}, q0, base="fixed", starts=17)
     print(f"a target far away is missed by {far.errors['tool'].position:.2f} m;")
     print(str(far).splitlines()[-1].strip())
 

@@ -125,7 +125,7 @@ def test_random_trees_with_every_joint(seed):
     q0, _ = rm.random_state(robot, 100 + seed)
     q0[:8] = q[:8]
     targets = {"body_6": rm.frame_pose(robot, q, "body_6")}
-    found = rm.inverse_kinematics(robot, targets, q0, compiled=False)
+    found = rm.inverse_kinematics(robot, targets, q0, "fixed", compiled=False)
     assert found.success
     assert_close(found.q[:8], q0[:8])
     x = rm.frame_pose(robot, found.q, "body_6")
@@ -139,7 +139,7 @@ def test_several_targets_of_two_arms():
     q[:8] = q0[:8]
     ends = [robot.bodies[i].name for i in rm.topology.leaves(robot)]
     goals = {name: rm.frame_pose(robot, q, name)[:] for name in ends}
-    found = rm.inverse_kinematics(robot, goals, q0, compiled=False)
+    found = rm.inverse_kinematics(robot, goals, q0, "fixed", compiled=False)
     assert found.success
     assert set(found.errors) == set(ends)
 
@@ -150,11 +150,13 @@ def test_a_mimic_joint_and_its_follower_s_range():
     q = rm.neutral(robot)
     q[-1] = 1.1
     goal = rm.frame_pose(robot, q, "far")
-    found = rm.inverse_kinematics(robot, {"far": goal}, compiled=False)
+    found = rm.inverse_kinematics(robot, {"far": goal}, base="fixed", compiled=False)
     assert found.success
     assert abs(found.q[-1] - 1.1) < 1e-7
     q[-1] = 1.9  # the follower would be at 1.05, beyond 0.8
-    far = rm.inverse_kinematics(robot, {"far": rm.frame_pose(robot, q, "far")}, compiled=False)
+    far = rm.inverse_kinematics(
+        robot, {"far": rm.frame_pose(robot, q, "far")}, base="fixed", compiled=False
+    )
     assert not far.success
     assert abs(far.q[-1] - 1.4) < 1e-12
     assert far.limited_by == ("knuckle",)
@@ -206,10 +208,14 @@ def test_nothing_can_move():
     assert found.errors["block"].position == 1.0
     assert rm.inverse_kinematics(block, {"block": (0.0, 0.0, 0.0)}).success
     robot = planar_arm(base="free")
-    locked = rm.inverse_kinematics(robot, {"tip": (0, 2, 0)}, locked=["joint_0", "joint_1"])
+    locked = rm.inverse_kinematics(
+        robot, {"tip": (0, 2, 0)}, base="fixed", locked=["joint_0", "joint_1"]
+    )
     assert not locked.success
     assert_close(locked.q, rm.neutral(robot))
-    base = rm.inverse_kinematics(robot, {"base": (1.0, 0.0, 0.0)}, starts=2, compiled=False)
+    base = rm.inverse_kinematics(
+        robot, {"base": (1.0, 0.0, 0.0)}, base="fixed", starts=2, compiled=False
+    )
     assert not base.success
     assert base.errors["base"].position == 1.0
     moved = rm.inverse_kinematics(robot, {"base": (1.0, 0.0, 0.0)}, base="flying", compiled=False)
@@ -341,3 +347,19 @@ def test_mimic_joints_and_locked_ones_on_a_floating_base():
     )
     assert not still.success
     assert_close(still.q, q0)
+
+
+def test_the_base_is_that_of_the_robot_if_none_is_named():
+    """A free-floating robot recoils; others, and those without masses, are mounted."""
+    robot = planar_arm((1.0, 1.0), base="free")
+    q0 = rm.neutral(robot)
+    q0[8:] = 0.4, 0.7
+    goal = {"tip": (1.2, 0.7, 0.0)}
+    found = rm.inverse_kinematics(robot, goal, q0, compiled=False)
+    named = rm.inverse_kinematics(robot, goal, q0, "floating", compiled=False)
+    assert found.success
+    assert found.path is not None
+    assert np.array_equal(found.q, named.q)
+    assert not np.allclose(found.q[:8], q0[:8])
+    held = rm.inverse_kinematics(planar_arm((1.0, 1.0)), goal, q0[8:], compiled=False)
+    assert held.path is None

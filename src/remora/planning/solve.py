@@ -8,7 +8,7 @@ from typing import Literal, cast
 import numpy as np
 
 from remora.algebra.array_ops import Array, ArrayLike
-from remora.dynamics.base_requirements import require_free_base
+from remora.dynamics.base_requirements import floats, require_free_base
 from remora.dynamics.refusals import refuse_kinematic, without_constraints
 from remora.model.arguments import choice, count, flag, generator, names, positive
 from remora.model.robot import Robot
@@ -35,7 +35,7 @@ def inverse_kinematics(
     robot: Robot,
     targets: Targets,
     q0: ArrayLike | None = None,
-    base: Base = "fixed",
+    base: Base | None = None,
     *,
     tolerance: float = 1e-8,
     locked: Collection[str] = (),
@@ -56,7 +56,8 @@ def inverse_kinematics(
         targets: frame -> pose `(8,)` or position `(3,)` in the inertial frame; or tasks, such as
             `rm.tasks.FrameTask`, `rm.tasks.PositionTask`, `rm.tasks.DirectionTask`, one or several.
         q0: configuration to start from, `(nq,)`; neutral by default.
-        base: "fixed": free joints on the inertial frame stay as in q0. "floating": the joints move
+        base: None: "floating" for a free-floating robot with masses, "fixed" for all others.
+            "fixed": free joints on the inertial frame stay as in q0. "floating": the joints move
             along a straight line from q0, and the base recoils so that the momentum stays zero; the
             end, `result.path`, is where the robot really arrives, at any speed along the path, when
             it starts at rest. "flying": the base moves at will.
@@ -80,6 +81,8 @@ def inverse_kinematics(
         >>> result.success
         True
     """
+    if base is None:
+        base = "floating" if robot.dynamics and floats(robot) else "fixed"
     base = cast(Base, choice("base", base, BASES))
     if base == "floating":
         require_free_base(robot)
