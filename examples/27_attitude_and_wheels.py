@@ -43,7 +43,7 @@ def filled(robot: rm.Robot, unload: str) -> tuple[float, float, float]:
     attitude = rm.control.AttitudePD(
         robot, (1, 0, 0, 0), 2.0, 6.0, sample_time=0.2, torque_output=True, name="attitude"
     )
-    parts = [attitude, rm.control.ReactionWheels(WHEELS, 0.05, 150.0, **tick), SolarPressure()]
+    parts = [attitude, rm.actuators.ReactionWheels(WHEELS, 0.05, 150.0, **tick), SolarPressure()]
     connect = {"reaction_wheels.command": "attitude.torque"}
     if unload != "none":
         by_thrusters = unload == "thrusters"

@@ -92,7 +92,7 @@ MADE = {
     ),
     "reaction_wheels": (
         WHEELED,
-        rm.control.ReactionWheels(("w0", "w1", "w2", "w3"), 0.1, 0.5, 0.5, 0.3, **TICK),
+        rm.actuators.ReactionWheels(("w0", "w1", "w2", "w3"), 0.1, 0.5, 0.5, 0.3, **TICK),
         {"command": THREE},
     ),
     "wheel_desaturation": (

@@ -233,7 +233,7 @@ def wheels():
     law = rm.control.AttitudePD(
         robot, (1, 0, 0, 0), 2.0, 6.0, 0.2, torque_output=True, name="attitude"
     )
-    motors = rm.control.ReactionWheels(names, 0.05, 150.0, **tick)
+    motors = rm.actuators.ReactionWheels(names, 0.05, 150.0, **tick)
     dump = rm.control.WheelDesaturation(0.5, 0.03, 0.8, 0.1, **tick)
     figure, (top, middle, bottom) = plt.subplots(3, 1, figsize=(8, 5.4), sharex=True)
     for label, parts, color in (

@@ -7,8 +7,8 @@ import remora as rm
 from arms import arm, wheeled
 from laws_on_small_robots import acting, state, values
 from remora.algebra import pose, quaternion
+from remora.components.joint_signals import joint_forces, joint_signal
 from remora.control.laws import resolved_rate
-from remora.control.motion.joint_signals import joint_forces, joint_signal
 from remora.control.references import time_laws
 
 ARM = arm(2)

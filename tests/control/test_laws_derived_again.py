@@ -135,7 +135,7 @@ def test_desaturation_takes_momentum_out_of_the_wheels_and_leaves_the_base_alone
     names = tuple(f"w{i}" for i in range(count))
     q, v = rm.neutral(robot), np.zeros(robot.nv)
     v[6:] = np.linspace(20.0, -5.0, count)
-    wheels = rm.control.ReactionWheels(names, 10.0, 1e4, sample_time=0.1)
+    wheels = rm.actuators.ReactionWheels(names, 10.0, 1e4, sample_time=0.1)
 
     def stored(speeds):
         """Angular momentum of the spinning wheels about their own axes, body by body."""

@@ -6,7 +6,7 @@ import pytest
 import remora as rm
 from arms import wheeled
 from laws_on_small_robots import acting, values
-from remora.control.laws.reaction_wheels import spin_axes, spin_inertias
+from remora.actuators.reaction_wheels import spin_axes, spin_inertias
 
 NAMES = {n: tuple(f"w{i}" for i in range(n)) for n in (3, 4, 6)}
 DEMAND = np.array([0.02, -0.03, 0.01])
@@ -17,7 +17,7 @@ TETRAHEDRON = np.array([[1.0, 1, 1], [1, -1, -1], [-1, 1, -1], [-1, -1, 1]])
 def test_the_torque_on_the_bus_is_the_demand_for_any_number_of_wheels(count):
     robot = wheeled(count)
     q, v = rm.neutral(robot), np.zeros(robot.nv)
-    law = rm.control.ReactionWheels(NAMES[count], 10.0, 1e3)
+    law = rm.actuators.ReactionWheels(NAMES[count], 10.0, 1e3)
     found = values(law, robot, q, v, {"command": DEMAND})
     assert np.abs(found["torque"] - DEMAND).max() < 1e-15
     # what the robot does with these torques: all momentum stays zero, the bus turns as told
@@ -38,7 +38,7 @@ def test_null_motion_changes_speeds_without_a_torque():
     v[6:] = 100.0 * null
     assert np.ptp(null) < 1e-15
     goal = -30.0
-    law = rm.control.ReactionWheels(NAMES[4], 10.0, 1e3, null_gain=0.5, speeds=goal)
+    law = rm.actuators.ReactionWheels(NAMES[4], 10.0, 1e3, null_gain=0.5, speeds=goal)
     found = values(law, robot, q, v, {"command": np.zeros(3)})
     assert np.abs(found["torque"]).max() < 1e-14
     assert np.abs(found["momentum"]).max() < 1e-12
@@ -51,7 +51,7 @@ def test_null_motion_ends_at_the_common_speed():
     robot, goal = wheeled(4, rotor_inertia=2e-3, axes=TETRAHEDRON), -30.0
     q, v = rm.neutral(robot), np.zeros(robot.nv)
     v[6:] = 50.0
-    law = rm.control.ReactionWheels(NAMES[4], 10.0, 1e3, null_gain=0.5, speeds=goal)
+    law = rm.actuators.ReactionWheels(NAMES[4], 10.0, 1e3, null_gain=0.5, speeds=goal)
     system = rm.System(robot, [law], {"reaction_wheels.command": np.zeros(3)})
     run = rm.simulate(system, q, v, 10.0, record=5.0)
     expected = goal + np.exp(-0.5 * run.t[:, None]) * (v[6:] - goal)
@@ -63,7 +63,7 @@ def test_the_momentum_is_that_of_wheels_and_drives():
     robot = wheeled(3, rotor_inertia=2e-3)
     q, v = rm.neutral(robot), np.zeros(robot.nv)
     v[6:] = 10.0, -20.0, 5.0
-    law = rm.control.ReactionWheels(NAMES[3], 10.0, 1e3)
+    law = rm.actuators.ReactionWheels(NAMES[3], 10.0, 1e3)
     found = values(law, robot, q, v, {"command": np.zeros(3)})["momentum"]
     by_hand = sum((5e-3 + 2e-3) * v[6 + i] * robot.joints[f"w{i}"].axes[0] for i in range(3))
     assert np.abs(found - by_hand).max() < 1e-15
@@ -74,7 +74,7 @@ def test_limits_of_torque_and_speed():
     q, v = rm.neutral(robot), np.zeros(robot.nv)
     v[6:] = 60.0, -60.0, 0.0
     axes = spin_axes(robot, NAMES[3])
-    law = rm.control.ReactionWheels(NAMES[3], 0.1, 50.0)
+    law = rm.actuators.ReactionWheels(NAMES[3], 0.1, 50.0)
     for sign in (1.0, -1.0):
         found = values(law, robot, q, v, {"command": sign * axes @ np.array([5.0, 5.0, 5.0])})
         motors = -np.linalg.solve(axes, found["torque"])
@@ -95,7 +95,7 @@ def test_wheels_that_saturate_lose_the_attitude_and_keep_it_when_desaturated():
     law = rm.control.AttitudePD(
         robot, (1, 0, 0, 0), 2.0, 6.0, 0.2, torque_output=True, name="attitude"
     )
-    wheels = rm.control.ReactionWheels(NAMES[4], 0.05, 150.0, **tick)
+    wheels = rm.actuators.ReactionWheels(NAMES[4], 0.05, 150.0, **tick)
     dump = rm.control.WheelDesaturation(0.5, 0.03, 0.8, 0.1, **tick)
     connect = {"reaction_wheels.command": "attitude.torque"}
     q, v = rm.neutral(robot), np.zeros(robot.nv)
@@ -119,12 +119,12 @@ def test_wheels_that_saturate_lose_the_attitude_and_keep_it_when_desaturated():
 @pytest.mark.parametrize(
     ("make", "told"),
     [
-        (lambda: rm.control.ReactionWheels(("w0", "w1"), 1, 1), "do not span space"),
+        (lambda: rm.actuators.ReactionWheels(("w0", "w1"), 1, 1), "do not span space"),
         (
-            lambda: rm.control.ReactionWheels(("base", "w1", "w2"), 1, 1),
+            lambda: rm.actuators.ReactionWheels(("base", "w1", "w2"), 1, 1),
             "not a revolute joint of the base",
         ),
-        (lambda: rm.control.ReactionWheels(NAMES[3], 0, 1), "greater than 0"),
+        (lambda: rm.actuators.ReactionWheels(NAMES[3], 0, 1), "greater than 0"),
         (lambda: rm.control.WheelDesaturation(1, 1, 1, 2, sample_time=0.1), "must be below upper"),
         (lambda: rm.control.WheelDesaturation(1, 1, 2, 1), "needs a sample_time"),
     ],

@@ -7,10 +7,11 @@ from remora.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from remora.actuators.first_order_actuator import FirstOrderActuator
+    from remora.actuators.reaction_wheels import ReactionWheels
     from remora.actuators.thruster import Thruster
     from remora.actuators.thruster_set import ThrusterSet
 
-__all__ = ["FirstOrderActuator", "Thruster", "ThrusterSet"]
+__all__ = ["FirstOrderActuator", "ReactionWheels", "Thruster", "ThrusterSet"]
 
 if not TYPE_CHECKING:
     __getattr__, __dir__ = lazy_names(sys.modules[__name__])

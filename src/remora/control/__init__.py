@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from remora.control.laws.joint_rate_servo import JointRateServo
     from remora.control.laws.operational_computed_torque import OperationalComputedTorque
     from remora.control.laws.reaction_null_space import ReactionNullSpace
-    from remora.control.laws.reaction_wheels import ReactionWheels
     from remora.control.laws.resolved_rate import ResolvedRate
     from remora.control.laws.transpose_jacobian import TransposeJacobian
     from remora.control.laws.wheel_desaturation import WheelDesaturation
@@ -48,7 +47,6 @@ __all__ = [
     "OperationalComputedTorque",
     "PoseReference",
     "ReactionNullSpace",
-    "ReactionWheels",
     "ResolvedRate",
     "TransposeJacobian",
     "WheelDesaturation",

@@ -9,10 +9,10 @@ from remora.algebra.vector import apply
 from remora.components.actions import JointForce
 from remora.components.component import Component, Interface
 from remora.components.context import Context
+from remora.components.joint_signals import joint_signal
 from remora.components.parameter import parameter
 from remora.components.signals import Signal
 from remora.control.motion import controlled_motion as motion
-from remora.control.motion.joint_signals import joint_signal
 from remora.errors import InvalidValue
 from remora.model.joints import kind
 from remora.model.robot import Robot

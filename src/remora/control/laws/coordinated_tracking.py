@@ -10,10 +10,10 @@ from remora.algebra.vector import apply
 from remora.components.actions import Action, JointForce
 from remora.components.component import Component, Interface
 from remora.components.context import Context
+from remora.components.joint_signals import joint_forces, joint_signal
 from remora.components.parameter import parameter
 from remora.components.signals import Signal
 from remora.control.motion import controlled_motion as motion
-from remora.control.motion.joint_signals import joint_forces, joint_signal
 from remora.control.motion.pose_goal import ACCELERATED_POSE_INPUTS, base_inputs
 from remora.control.motion.screw_error import screw_error
 from remora.dynamics.kinematics import jacobian_rate

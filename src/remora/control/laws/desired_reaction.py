@@ -19,10 +19,10 @@ from remora.algebra.array_ops import (
 from remora.algebra.vector import apply, cross, dot, skew
 from remora.components.component import Component, Interface
 from remora.components.context import Context
+from remora.components.joint_signals import joint_signal
 from remora.components.parameter import parameter, row_indices
 from remora.components.signals import Signal
 from remora.control.motion import controlled_motion as motion
-from remora.control.motion.joint_signals import joint_signal
 from remora.control.motion.pose_goal import POSE_INPUTS, base_inputs, pose_goal
 from remora.errors import InvalidValue
 from remora.model.robot import Robot

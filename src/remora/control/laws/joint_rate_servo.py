@@ -9,10 +9,10 @@ from remora.algebra.vector import apply
 from remora.components.actions import Action
 from remora.components.component import Component, Interface
 from remora.components.context import Context
+from remora.components.joint_signals import check_joint_numbers, joint_forces, joint_signal
 from remora.components.parameter import parameter
 from remora.components.parameter_checks import limited
 from remora.control.motion import controlled_motion as motion
-from remora.control.motion.joint_signals import check_joint_numbers, joint_forces, joint_signal
 from remora.model.robot import Robot
 
 

@@ -8,10 +8,10 @@ from remora.algebra.array_ops import asarray
 from remora.components.actions import Action
 from remora.components.component import Component, Interface
 from remora.components.context import Context
+from remora.components.joint_signals import joint_forces, joint_signal
 from remora.components.parameter import parameter
 from remora.components.signals import Signal
 from remora.control.motion import controlled_motion as motion
-from remora.control.motion.joint_signals import joint_forces, joint_signal
 from remora.control.motion.pose_goal import ACCELERATED_POSE_INPUTS
 from remora.model.robot import Robot
 

@@ -9,9 +9,9 @@ from remora.algebra.array_ops import Array
 from remora.algebra.vector import apply
 from remora.components.component import Component, Interface
 from remora.components.context import Context
+from remora.components.joint_signals import joint_signal
 from remora.components.parameter import parameter, row_indices
 from remora.control.motion import controlled_motion as motion
-from remora.control.motion.joint_signals import joint_signal
 from remora.errors import InvalidValue
 from remora.model.robot import Robot
 

@@ -11,9 +11,9 @@ from remora.algebra.array_ops import Array, ArrayLike, absolute, asarray, less, 
 from remora.algebra.vector import apply
 from remora.components.component import Component, Interface
 from remora.components.context import Context
+from remora.components.joint_signals import check_joint_numbers, joint_signal
 from remora.components.parameter import parameter, row_indices
 from remora.control.motion import controlled_motion as motion
-from remora.control.motion.joint_signals import check_joint_numbers, joint_signal
 from remora.control.motion.pose_goal import POSE_INPUTS, pose_goal
 from remora.errors import InvalidValue
 from remora.model.joints import kind

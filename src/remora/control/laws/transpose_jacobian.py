@@ -9,9 +9,9 @@ from remora.algebra.vector import apply, transpose
 from remora.components.actions import Action
 from remora.components.component import Component, Interface
 from remora.components.context import Context
+from remora.components.joint_signals import joint_forces, joint_signal
 from remora.components.parameter import parameter, row_indices
 from remora.control.motion import controlled_motion as motion
-from remora.control.motion.joint_signals import joint_forces, joint_signal
 from remora.control.motion.pose_goal import POSE_INPUTS, pose_goal
 from remora.model.robot import Robot
 

@@ -11,9 +11,9 @@ import numpy as np
 from remora.algebra.array_ops import Array, asarray
 from remora.components.component import Component, Interface
 from remora.components.context import Context
+from remora.components.joint_signals import joint_signal
 from remora.components.parameter import parameter
 from remora.control.motion import controlled_motion as motion
-from remora.control.motion.joint_signals import joint_signal
 from remora.control.references import segments
 from remora.control.references.time_laws import TIME_LAWS
 from remora.errors import InvalidValue, ShapeError

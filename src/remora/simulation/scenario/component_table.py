@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 from pydantic import Field
 
 from remora.actuators.first_order_actuator import FirstOrderActuator
+from remora.actuators.reaction_wheels import ReactionWheels
 from remora.actuators.thruster import Thruster
 from remora.actuators.thruster_set import ThrusterSet
 from remora.components.component import Component
@@ -27,7 +28,6 @@ from remora.control.laws.joint_pid import JointPID
 from remora.control.laws.joint_rate_servo import JointRateServo
 from remora.control.laws.operational_computed_torque import OperationalComputedTorque
 from remora.control.laws.reaction_null_space import ReactionNullSpace
-from remora.control.laws.reaction_wheels import ReactionWheels
 from remora.control.laws.resolved_rate import ResolvedRate
 from remora.control.laws.transpose_jacobian import TransposeJacobian
 from remora.control.laws.wheel_desaturation import WheelDesaturation

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from remora.actuators.reaction_wheels import spin_axes, spin_inertias
 from remora.algebra import pose
 from remora.algebra.array_ops import Array
 from remora.algebra.vector import apply, transpose
@@ -18,7 +19,6 @@ from remora.analysis.jacobian_conditioning import conditioning
 from remora.analysis.payload import identify_payload
 from remora.analysis.sampling import joint_ranges
 from remora.analysis.sensitivity import miss_sensitivity
-from remora.control.laws.reaction_wheels import spin_axes, spin_inertias
 from remora.control.references.time_laws import JERK_PEAKS, minimum_jerk
 from remora.dynamics.kinematics import poses
 from remora.errors import InvalidValue, RemoraError

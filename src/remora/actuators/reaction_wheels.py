@@ -13,10 +13,10 @@ from remora.algebra.vector import apply
 from remora.components.actions import Action
 from remora.components.component import Component, Interface
 from remora.components.context import Context
+from remora.components.joint_signals import joint_forces
 from remora.components.parameter import parameter
 from remora.components.parameter_checks import limited
 from remora.components.signals import Signal
-from remora.control.motion.joint_signals import joint_forces
 from remora.errors import InvalidValue
 from remora.model.joints import turns_about_axis
 from remora.model.robot import Robot
