@@ -47,7 +47,7 @@ def finite_outputs(law, robot, q, v, inputs, t=0.1):
 
 
 def test_every_type_of_the_table_is_here():
-    packages = ("remora.control.laws", "remora.control.references")
+    packages = ("remora.control.laws", "remora.control.references", "remora.actuators.reaction")
     laws = [name for name, row in rm.COMPONENTS.items() if row.__module__.startswith(packages)]
     assert list(MADE) == laws
 

@@ -6,13 +6,14 @@ from pydantic import TypeAdapter, ValidationError
 
 from arms import arm, wheeled
 from remora import control
+from remora.actuators import ReactionWheels
 from remora.algebra import pose, quaternion
 from remora.errors import RemoraError
 from remora.simulation.scenario.component_table import COMPONENTS, AnyComponentSettings
 
 ARM = arm(3)
 TICK = {"sample_time": 0.1}
-PACKAGES = ("remora.control.laws", "remora.control.references")
+PACKAGES = ("remora.control.laws", "remora.control.references", "remora.actuators.reaction")
 X, Y = pose.from_xyz_rpy([1, 0, 0]), pose.from_xyz_rpy([0, 1, 0], [0, 0, np.radians(30)])
 WHEELS = ["w0", "w1", "w2", "w3"]
 
@@ -61,7 +62,7 @@ CASES = {
     ),
     "reaction_wheels": (
         {"joints": WHEELS, "max_torque": 0.1, "max_speed": 50.0},
-        control.ReactionWheels(tuple(WHEELS), 0.1, 50.0),
+        ReactionWheels(tuple(WHEELS), 0.1, 50.0),
     ),
     "wheel_desaturation": (
         {"gain": 1.0, "max_torque": 0.1, "upper": 2.0, "lower": 1.0, **TICK},

@@ -9,7 +9,7 @@ from laws_on_small_robots import MADE
 
 
 def test_every_law_of_the_table_is_here():
-    packages = ("remora.control.laws", "remora.control.references")
+    packages = ("remora.control.laws", "remora.control.references", "remora.actuators.reaction")
     laws = [name for name, row in rm.COMPONENTS.items() if row.__module__.startswith(packages)]
     assert list(MADE) == laws
 

@@ -113,7 +113,7 @@ def tells_the_truth(robot, tasks, found, tolerance=1e-8):
 
 #: What of `SOMETIMES` each argument takes, and what of `NEVER` it takes all the same.
 ARGUMENTS = {
-    "targets": {"empty", "mapping"}, "q0": {"none", "three"}, "base": set(),
+    "targets": {"empty", "mapping"}, "q0": {"none", "three"}, "base": {"none"},
     "tolerance": {"half", "one"}, "locked": {"empty", "twice"}, "limits": {"true", "false"},
     "starts": {"one"}, "max_iterations": {"one"}, "seed": {"zero", "one"},
     "compiled": {"false"},
