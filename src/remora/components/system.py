@@ -260,6 +260,16 @@ class System:
         """Places in z of the states of events that components read, see `run_signals`."""
         return event_places(self.layouts)
 
+    @functools.cached_property
+    def called_at_ticks(self) -> frozenset[str]:
+        """Names of the sampled components that cannot be traced: Python calls them at ticks."""
+        return frozenset(name for name in self.untraceable if self.layouts[name].sampled)
+
+    @property
+    def called_in_between(self) -> bool:
+        """Whether a continuous component cannot be traced: Python computes all derivatives."""
+        return len(self.called_at_ticks) < len(self.untraceable)
+
     # Names ----------------------------------------------------------------------------------------
 
     def name_of(self, layout: ComponentLayout) -> str:
@@ -409,10 +419,15 @@ class System:
     def kernel_parts(self) -> tuple[Any, ...]:
         """Return all that code made of the system depends on, besides its robot, to compare.
 
-        The structure may be that for another robot, see `acting_on`.
+        The structure may be that for another robot, see `acting_on`. What Python calls at ticks is
+        no part of the code.
         """
-        structure = self.order, self.sampled_order, self.schedule, dict(self.layouts)
-        return dict(self.components), dict(self.connections), structure
+        components, layouts = dict(self.components), dict(self.layouts)
+        for name in self.called_at_ticks:
+            components[name] = Component(name=name)
+            layouts[name] = _relaid(layouts[name], components[name])
+        structure = self.order, self.sampled_order, self.schedule, layouts
+        return components, dict(self.connections), structure
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Return the constructor and its arguments, for pickles and copies."""

@@ -273,17 +273,15 @@ class PhaseProgram:
 
     def give(self, state: RunState, counts: list[int]) -> None:
         """Hand the state over to the run."""
-        own = self._inputs
-        w, rest = (
-            np.concatenate([own[f"{p}{n}"] for n in ("v", "work", "x")]) for p in ("", "rest ")
-        )
-        state.moved(float(own["t"][0]), own["q"].copy(), w, own["rest q"].copy(), rest)
+        own, (moving, rests) = self._inputs, self._memory.moving
+        w, rest = self._state[moving], self._state[rests]
+        state.moved(own["t"].item(), own["q"].copy(), w, own["rest q"].copy(), rest)
         state.z = own["z"][: state.z.size].copy()
         counts[:] = self.counts(len(counts))
 
     def counts(self, size: int) -> list[int]:
         """Return the updates of each entry of a schedule of this size so far."""
-        return [int(self._inputs[f"tick {i}"][0]) for i in range(size)]
+        return [int(self._inputs[f"tick {i}"].item()) for i in range(size)]
 
     @property
     def cells(self) -> Array:
@@ -447,6 +445,7 @@ class _Memory:
         inputs: arguments by name; those of the state are views of it.
         outputs: results by name.
         table: sample times.
+        moving: places of v, work and x in the state, and of their compensation terms.
         run: makes a call, with so many sample times.
     """
 
@@ -458,12 +457,17 @@ class _Memory:
         total = sum(sizes[s.name] for s in kept)
         self.state, self.end = np.zeros(total), np.zeros(total)
         self.inputs, self.outputs = dict[str, Array](), dict[str, Array]()
-        start = 0
+        places, start = dict[str, Array](), 0
         for cell in kept:
             stop = start + sizes[cell.name]
+            places[cell.name] = np.arange(start, stop)
             self.inputs[cell.name] = self.state[start:stop].reshape(cell.shape)
             self.outputs[f"final {cell.name}"] = self.end[start:stop].reshape(cell.shape)
             start = stop
+        self.moving = tuple(
+            np.concatenate([places[f"{rest}{name}"] for name in ("v", "work", "x")])
+            for rest in ("", "rest ")
+        )
         for cell in interface.inputs:
             self.inputs.setdefault(cell.name, np.zeros(cell.shape))
         for output in finals:
@@ -506,7 +510,8 @@ class _CompiledPhase:
         source: Any = made if key is not None else made()
         self.kernel = (
             HostedProgram(source, "run", key=key)
-            if equations.forces.called or equations.hosted or tableau.hosted
+            if equations.forces.called or equations.hosted or equations.system.called_at_ticks
+            or tableau.hosted
             else ProgramKernel(source, "run", key=key, lanes=1)
         )  # fmt: skip
         self.shapes = RunBlocks(equations, tableau, "float64", 0.0, bounded=True).record_shapes
@@ -719,7 +724,7 @@ def _with_conditions(
         if hosted:
             raise
         raise _NotTraceable from error
-    if made.untraceable and not hosted:
+    if made.called_in_between and not hosted:
         raise _NotTraceable
     return made
 

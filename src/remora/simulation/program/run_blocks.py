@@ -407,7 +407,7 @@ class RunBlocks:
             return now.ticked(update.names, concatenate(parts) if parts else np.zeros(0))
 
         cells = [noise[name] for name in drawn]
-        if self._hosted:
+        if self._hosted or not equations.system.called_at_ticks.isdisjoint(update.names):
             own = equations.system.schedule.index(update)
             return Host(f"{UPDATE} {own}", (t, "q", "v", "x", "z", *cells), ("z",))
         sizes = [Signature(noise[name], (numbers_of_noise(layouts[name].noise),)) for name in drawn]

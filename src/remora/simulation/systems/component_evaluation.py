@@ -1,7 +1,8 @@
 """Evaluation of the components of a system during a run: compiled, or in NumPy.
 
-Where all components can be traced, their functions are kernels. Otherwise (a component calls other
-libraries, say, or the robot is too large to be compiled quickly) they are evaluated on floats.
+Where all continuous components can be traced, their functions are kernels, and so are ticks of
+sampled components that can be traced. Otherwise (a component calls other libraries, say, or the
+robot is too large to be compiled quickly) they are evaluated on floats.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class ComponentEvaluator:
 
     Attributes:
         system: the system.
-        compiled: whether its functions are kernels.
+        compiled: whether its functions are kernels, apart from what Python calls at ticks.
         acts: whether a component acts on the robot.
         pushes: whether a component exerts a wrench.
         shapes: shapes of the arguments q, v, x, z and t.
@@ -61,7 +62,7 @@ class ComponentEvaluator:
         """
         self.system, robot = system, system.robot
         self._latched, self._open = latched, system.acting_on(latched.robot)
-        self.compiled = not (system.untraceable or _is_large(robot))
+        self.compiled = not (system.called_in_between or _is_large(robot))
         actions = [a for layout in system.layouts.values() for a in layout.actions]
         self.acts = any(type(c).act is not Component.act for c in system.components.values())
         self.pushes = any(isinstance(a, Wrench) for a in actions)
@@ -113,14 +114,15 @@ class ComponentEvaluator:
         """Return z after a scheduled update, `(nz,)`."""
         if update.kind == "release":
             return self._on_floats(lambda now: now.released(update.names), t, q, v, x, z)
-        if self.compiled:
+        compiled = self.compiled and self.system.called_at_ticks.isdisjoint(update.names)
+        if compiled:
             after: Array = self._kernel_of_tick(update.names)(
                 q, v, x, z, np.asarray(t, dtype=float), noise
             )
         else:
             after = self._on_floats(lambda now: now.ticked(update.names, noise), t, q, v, x, z)
         if not np.all(np.isfinite(after)):
-            if self.compiled:  # in NumPy a component says why, such as that a matrix is singular
+            if compiled:  # in NumPy a component says why, such as that a matrix is singular
                 self._on_floats(lambda now: now.ticked(update.names, noise), t, q, v, x, z)
             self.refuse_nan(t, q, v, x, z)
             raise SimulationError(name_in_memory(self.system, after), t)
