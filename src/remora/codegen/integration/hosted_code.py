@@ -83,7 +83,7 @@ def hosted_code(program: Program, dtype: str, fma: bool) -> tuple[str, HostedCod
         dtype: `float64` or `float32`.
         fma: whether the processor has a fused multiply-add.
     """
-    plan = planned(program, dtype, fma, in_parts=True)
+    plan = planned(program, dtype, fma, in_parts=True, roll=True)
     provided: dict[str, Cell] = {}
     for cell in _provided(plan.body, program.tables):  # rows of several loops may share a name
         known = provided.setdefault(cell.name, cell)

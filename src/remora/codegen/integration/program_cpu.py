@@ -27,6 +27,7 @@ from remora.codegen.integration.program import Program
 from remora.codegen.integration.program_code import ProgramCode
 from remora.codegen.integration.program_interface import ProgramInterface, entries_of
 from remora.codegen.integration.program_plan import ProgramPlan, planned
+from remora.codegen.integration.roll_code import RolledBlock
 from remora.codegen.integration.statements import Cell, GraphBlock, Output
 from remora.codegen.integration.stop_request import StopRequest
 from remora.codegen.ir.arguments import DTYPES, listed, ordered
@@ -86,6 +87,22 @@ class LaneCode(ProgramCode):
         place = self._places[name] + j * self.lanes * self._item(self.plan.cells[name].wide)
         return f"ptr {self.w.emit(f'getelementptr i8, ptr %cells, i64 {place}')}"
 
+    def cell_element(self, name: str, j: str) -> str:
+        """Return the typed address of an element of a cell, whose number is a value."""
+        item = self.lanes * self._item(self.plan.cells[name].wide)
+        if j.isdecimal():
+            return self.cell_pointer(name, int(j))
+        start = self.w.emit(f"getelementptr i8, ptr %cells, i64 {self._places[name]}")
+        past = self.w.emit(f"mul i64 {j}, {item}")
+        return f"ptr {self.w.emit(f'getelementptr i8, ptr {start}, i64 {past}')}"
+
+    def whole_numbers(self, numbers: Array) -> str:
+        """Emit a table of whole numbers; return its name."""
+        name, values = f"@whole{len(self._constants)}", ", ".join(f"i64 {x}" for x in numbers)
+        text = f"internal constant [{len(numbers)} x i64] [{values}]"
+        self._constants.append(f"{name} = {text}\n")
+        return name
+
     def stopped(self) -> str:
         """Emit the test whether the call is to end early."""
         place = self.w.emit(f"getelementptr i8, ptr %cells, i64 {self._stop}")
@@ -125,12 +142,12 @@ class LaneCode(ProgramCode):
                 given = self.given[s.name]
                 columns = given.wide if block.wide else given.narrow
             else:
-                columns = self._columns(s, block.wide)
+                columns = self.columns(s, block.wide)
             values |= {graph.input(k, j): column for j, column in enumerate(columns)}
         lowering.operations(self.w, graph, values, self.precision(block.wide), self.lanes)
         return values
 
-    def _columns(self, s: Signature, wide: bool) -> list[str]:
+    def columns(self, s: Signature, wide: bool) -> list[str]:
         """Emit the loads of a cell, or of an argument, in double precision if `wide`."""
         if s.name not in self.plan.cells:
             return [self.converted(x, *z) for x, *z in self._argument(s, wide)]
@@ -141,7 +158,7 @@ class LaneCode(ProgramCode):
     def wide_values(self, name: str) -> list[str]:
         """Emit the loads of a wide cell or input; return the names of its numbers."""
         inputs = {s.name: s for s in self.plan.program.inputs}
-        return self._columns(self.plan.cells.get(name) or inputs[name], wide=True)
+        return self.columns(self.plan.cells.get(name) or inputs[name], wide=True)
 
     def write_cell(self, name: str, values: Sequence[str], mask: str | None) -> None:
         """Emit the stores of numbers into a cell; lanes outside of the mask keep theirs."""
@@ -154,6 +171,9 @@ class LaneCode(ProgramCode):
 
     def run(self, block: GraphBlock, mask: str | None) -> None:
         """Emit a block: its loads, its operations, its stores."""
+        if block.rolls is not None:
+            RolledBlock(self, block, block.rolls, mask).write()
+            return
         values = self._values(block)
         for s, result in zip(block.graph.outputs, block.graph.results, strict=True):
             wide = self.plan.cells[s.name].wide
@@ -162,9 +182,10 @@ class LaneCode(ProgramCode):
 
     def output(self, block: GraphBlock, mask: str | None, row: str, index: str | None) -> None:
         """Emit a block that writes outputs."""
-        w, values = self.w, self._values(block)
+        w, rolls, starts = self.w, block.rolls, dict[int, str]()
+        values = self._values(block) if rolls is None else {}
         scalar = SCALARS[self.precision(block.wide)]
-        for s, result in zip(block.graph.outputs, block.graph.results, strict=True):
+        for k, (s, result) in enumerate(zip(block.graph.outputs, block.graph.results, strict=True)):
             array, about = self.outputs[s.name]
             rows = lowering.row_pointers(w, array, scalar, self.lanes)
             inside = [None] * self.lanes if mask is None else self._lanes_of(mask)
@@ -179,7 +200,11 @@ class LaneCode(ProgramCode):
                     w.emit(f"select i1 {yes}, ptr {r}, ptr {aside}")
                     for r, yes in zip(rows, inside, strict=True)
                 ]
-            lowering.store_in_rows(w, rows, [values[i] for i in result], scalar, self.lanes)
+            if rolls is None:
+                lowering.store_in_rows(w, rows, [values[i] for i in result], scalar, self.lanes)
+            starts[k] = rows[0]
+        if rolls is not None:
+            RolledBlock(self, block, rolls, mask, starts).write()
 
     def _lanes_of(self, vector: str, kind: str = "i1") -> list[str | None]:
         if self.lanes == 1:
@@ -327,7 +352,7 @@ class ProgramKernel(CompiledProgram):
             self._entry = entry_key("given program", key, *where)
         stored = kernel_cache.load(self._entry)
         if stored is None:
-            plan = planned(self.program, dtype, fused, self.lanes)
+            plan = planned(self.program, dtype, fused, self.lanes, roll=True)
             code = LaneCode(plan, dtype, self.lanes)
             self._scratch = code.size
             self._image: bytes | host.Compilation = host.Compilation(code.module(), self._host)

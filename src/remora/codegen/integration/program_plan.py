@@ -18,6 +18,7 @@ from typing import cast
 import numpy as np
 
 from remora.codegen.integration.program import Program
+from remora.codegen.integration.rolls import STAGED, rolled, staged
 from remora.codegen.integration.statements import (
     Cell,
     For,
@@ -61,9 +62,18 @@ class ProgramPlan:
     starting: tuple[str, ...]
     divergent: frozenset[str]
 
+    def input(self, name: str) -> Signature:
+        """Return an input of the program."""
+        return next(s for s in self.program.inputs if s.name == name)
+
 
 def planned(
-    program: Program, dtype: str, fma: bool = True, lanes: int = 1, in_parts: bool = False
+    program: Program,
+    dtype: str,
+    fma: bool = True,
+    lanes: int = 1,
+    in_parts: bool = False,
+    roll: bool = False,
 ) -> ProgramPlan:
     """Return the plan of a program.
 
@@ -73,6 +83,7 @@ def planned(
         fma: whether the target has a fused multiply-add.
         lanes: number of runs that are processed together; a single one never parts.
         in_parts: whether the code is in several parts, which read inputs from cells only.
+        roll: whether copies of one computation become loops, see `rolls`.
     """
     inputs = {s.name: cast(Cell, s) for s in program.inputs}
     cells = {s.name: cast(Cell, s) for s in program.cells}
@@ -84,8 +95,11 @@ def planned(
     pruner = _Pruner(frozenset(cells), divergent)
     body, start = pruner.body(ready, frozenset(), frozenset())
     needed = (read_names(body) | _written(body) | start) & set(cells)
+    cells = {n: s for n, s in cells.items() if n in needed}
+    if roll:
+        body, cells = _with_rolls(body, cells, lanes)
     return ProgramPlan(
-        program, body, {n: s for n, s in cells.items() if n in needed},
+        program, body, cells,
         tuple(n for n in cells if n in start), divergent,
     )  # fmt: skip
 
@@ -303,6 +317,43 @@ def _kept(graph: Graph, names: Iterable[str]) -> Graph:
     outputs = tuple(graph.outputs[k] for k in chosen)
     less = Graph(graph.inputs, outputs, graph.nodes, [graph.results[k] for k in chosen])
     return less.rebuilt(lambda old, new, op, a, i: new.op(op, *a))
+
+
+# Rolls -------------------------------------------------------------------------------------------
+
+
+def _with_rolls(
+    body: Sequence[Statement], cells: dict[str, Cell], lanes: int
+) -> tuple[tuple[Statement, ...], dict[str, Cell]]:
+    """Return the statements with the rolls of their blocks, and the cells with those they need."""
+    widths = {name: s.wide for name, s in cells.items()}
+    sizes = {False: 0, True: 0}
+
+    def changed(s: Run | Sample | Record) -> Statement:
+        block = graph_block(s)
+        if lanes > 1 and not isinstance(s, Run):  # rows of lanes are stored as a whole
+            return s
+        rolls = rolled(block.graph, cells)
+        if rolls is None:
+            return s
+        written = widths if isinstance(s, Run) else {}
+        for own in staged(rolls, block.graph, block.wide, written):
+            stop = own.start + rolls.rolls[own.roll].copies
+            sizes[own.wide] = max(sizes[own.wide], stop)
+        return replace(s, block=replace(block, rolls=rolls))
+
+    def visited(body: Sequence[Statement]) -> tuple[Statement, ...]:
+        found: list[Statement] = []
+        for s in body:
+            if isinstance(s, Loop):
+                found.append(replace(s, body=visited(s.body)))
+            else:
+                found.append(s if isinstance(s, Random | Host) else changed(s))
+        return tuple(found)
+
+    done = visited(body)
+    more = {STAGED[w]: Cell(STAGED[w], (size,), wide=w) for w, size in sizes.items() if size}
+    return done, cells | more
 
 
 # Joining blocks ----------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from remora.algebra.array_ops import ArrayLike
+from remora.codegen.integration.rolls import Rolls
 from remora.codegen.ir.graph import Graph, Signature
 
 
@@ -67,6 +68,7 @@ class GraphBlock:
         name: name of the function.
         first: outputs that a GPU thread computes before the others.
         masked: cells whose old values must survive in lanes that do not take part.
+        rolls: what is emitted as loops, if anything is.
     """
 
     graph: Graph
@@ -74,6 +76,7 @@ class GraphBlock:
     name: str = "block"
     first: frozenset[str] = frozenset()
     masked: frozenset[str] = frozenset()
+    rolls: Rolls | None = None
 
 
 @dataclass(frozen=True, eq=False)
