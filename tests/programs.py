@@ -7,7 +7,7 @@ import numpy as np
 from remora.codegen.integration.program_cpu import ProgramKernel
 from remora.codegen.integration.program_hosted import HostedProgram
 from remora.codegen.integration.program_interpreter import interpret
-from remora.codegen.integration.statements import Host, Run
+from remora.codegen.integration.statements import Host, Run, whole_block
 from remora.codegen.ir.graph import interpret as evaluate
 from remora.codegen.llvm.host import host
 
@@ -54,7 +54,7 @@ def with_hosts(program, dtype, every, batched):
             if isinstance(s, Run):
                 count += 1
             if isinstance(s, Run) and count % every == 0:
-                name, block = f"block {count}", s.block
+                name, block = f"block {count}", whole_block(s.block)
                 precision = "float64" if block.wide else dtype
 
                 def function(*arrays, graph=block.graph, precision=precision):

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import remora as rm
 from programs import agree
 from remora.algebra.array_ops import concatenate, less, select, sqrt
 from remora.codegen.integration import rolls
@@ -93,3 +94,65 @@ def test_terms_of_a_sum_are_computed_in_a_loop_and_added_in_line():
     assert len(roll.nodes) == 2
     assert len(found.after) < 1000
     agree(program, np.random.default_rng(0).uniform(size=(2, 3, 900)))
+
+
+def each(n, degree=2):
+    """A sum with a compensation term, and coefficients of polynomials, for each coordinate."""
+
+    def summed(x, rest, rate, h):
+        step = h * rate + rest
+        total = x + step
+        return total, step - (total - x)
+
+    def fitted(x, rate, fit):
+        return concatenate([fit[:1] * 2.0 + x[None], (x * rate)[None]], trailing=2)
+
+    vector = [Cell(name, (n,)) for name in ("x", "rest", "rate")]
+    return Program(
+        [vector[0], vector[2], Signature("h", (1,)), Cell("left", (1,))],
+        [*vector[:2], Cell("fit", (degree, n)), Cell("left", (1,))],
+        [
+            Run(Block(summed, ["x", "rest", "rate", "h"], ["x", "rest"], each=True)),
+            While("left", [
+                Run(Block(fitted, ["x", "rate", "fit"], ["fit"], each=True)),
+                Run(Block(summed, ["x", "rest", "rate", "h"], ["x", "rest"], each=True)),
+                Run(Block(lambda left: left - 1.0, ["left"], ["left"])),
+            ]),
+            Sample(Block(lambda *x: x, ["x", "rest", "fit"], ["x end", "rest end", "fit end"])),
+        ],
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("n", [1, 7, 300])
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_a_block_for_each_element_does_what_one_for_all_does(n, dtype):
+    rng = np.random.default_rng(n)
+    given = [rng.normal(size=(3, n)), rng.normal(size=(3, n)), [0.25], [[1.0], [0.0], [3.0]]]
+    x, rest, fit = agree(each(n), given, dtype)
+    assert np.allclose(x[:, :], given[0] + 0.25 * np.array([[2.0], [1.0], [4.0]]) * given[1])
+    assert np.abs(rest).max() < 1e-6
+    assert np.all(fit[1] == 0.0)
+    assert np.allclose(fit[0, 1], (given[0] + 0.25 * given[1])[0] * given[1][0])
+
+
+def test_a_long_block_is_traced_for_one_element():
+    blocks = [each(n).blocks()[0] for n in (10, 300)]
+    assert [block.each for block in blocks] == [0, 300]
+    assert len(blocks[1].graph.nodes) < 10
+
+
+@pytest.mark.parametrize(
+    ("reads", "writes", "reason"),
+    [
+        (["h"], ["x"], "must read an array of length 7"),
+        (["x", "h"], ["x", "left"], "must write cells of one length"),
+    ],
+)
+def test_a_block_for_each_element_needs_its_length(reads, writes, reason):
+    cells = [Cell("x", (7,)), Cell("left", (1,)), Cell("h", (1,))]
+
+    def same(*arrays):
+        return arrays[: len(writes)]
+
+    with pytest.raises(rm.errors.ShapeError, match=reason):
+        Program([], cells, [Run(Block(same, reads, writes, each=True))])

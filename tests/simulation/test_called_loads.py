@@ -29,14 +29,14 @@ def pushing(t, q, v):
 
 
 @pytest.fixture
-def no_steps_in_python(monkeypatch):
+def no_loads_in_python(monkeypatch):
     def refuse(*_):
         raise AssertionError("a step was made in Python")
 
-    monkeypatch.setattr(hosted_parts.HostedParts, "_step", refuse)
+    monkeypatch.setattr(hosted_parts.HostedParts, "_loads", refuse)
 
 
-@pytest.mark.usefixtures("no_steps_in_python")
+@pytest.mark.usefixtures("no_loads_in_python")
 @pytest.mark.parametrize("options", [{}, {"sample": 0.1}, {"integrator": "rk4", "step": 0.01}])
 def test_a_function_that_is_called_is_one_that_is_traced(options):
     """The batch compiles the same law."""
@@ -50,7 +50,7 @@ def test_a_function_that_is_called_is_one_that_is_traced(options):
     )
 
 
-@pytest.mark.usefixtures("no_steps_in_python")
+@pytest.mark.usefixtures("no_loads_in_python")
 def test_work_of_called_loads_is_the_change_of_energy():
     wrenches = {"wrenches": pushing, "torque": {SERVICER.joints[-1].name: lambda t, q, v: [0.01]}}
     run = rm.simulate(SERVICER, Q, V, 2.0, **grouped(limits="ignore", sample=0.5, **wrenches))
@@ -63,7 +63,7 @@ def test_work_of_called_loads_is_the_change_of_energy():
     )
 
 
-@pytest.mark.usefixtures("no_steps_in_python")
+@pytest.mark.usefixtures("no_loads_in_python")
 def test_one_compiled_program_serves_all_functions(monkeypatch):
     """Another function is no reason to compile."""
     rm.simulate(SERVICER, Q, V, 0.1, torque=opaque)
@@ -80,7 +80,7 @@ def test_one_compiled_program_serves_all_functions(monkeypatch):
     assert not made
 
 
-@pytest.mark.usefixtures("no_steps_in_python")
+@pytest.mark.usefixtures("no_loads_in_python")
 def test_the_clock_of_a_phase():
     seen = []
 

@@ -28,30 +28,30 @@ def loops(monkeypatch):
     Steps, updates, event functions and records are then evaluated in NumPy, or by kernels of their
     own. Returns both runs, and the number of calls of the program in the first.
     """
-    calls, steps_in_python = [], []
-    advance, step = steps.PhaseProgram.advance, hosted_parts.HostedParts._step
+    calls, loads_in_python = [], []
+    advance, loads = steps.PhaseProgram.advance, hosted_parts.HostedParts._loads
 
     def counted(self, *arguments):
         calls.append(1)
         return advance(self, *arguments)
 
-    def counted_step(self, *arguments):
-        steps_in_python.append(1)
-        return step(self, *arguments)
+    def counted_loads(self, *arguments):
+        loads_in_python.append(1)
+        return loads(self, *arguments)
 
     monkeypatch.setattr(steps.PhaseProgram, "advance", counted)
-    monkeypatch.setattr(hosted_parts.HostedParts, "_step", counted_step)
+    monkeypatch.setattr(hosted_parts.HostedParts, "_loads", counted_loads)
 
     def both(make):
         calls.clear()
-        steps_in_python.clear()
+        loads_in_python.clear()
         fast = make()
         made = sum(calls)
-        assert not steps_in_python
+        assert not loads_in_python
         with monkeypatch.context() as patch:
             patch.setattr(PhaseDynamics, "programmable", False)
             slow = make()
-        assert steps_in_python
+        assert loads_in_python
         return fast, slow, made
 
     return both

@@ -150,7 +150,11 @@ class Program:
             precision = "float64" if block.wide else dtype
             return replace(block, graph=graph_passes.prepared(block.graph, precision, fma=fma))
 
-        return replace(self, body=_mapped(self.body, ready))
+        return self.mapped(ready)
+
+    def mapped(self, change: Callable[[GraphBlock], GraphBlock]) -> Program:
+        """Return the program with each of its blocks changed."""
+        return replace(self, body=_mapped(self.body, change))
 
     def content(self) -> tuple[Any, ...]:
         """Return everything that the machine code depends on, to be hashed by value."""
@@ -181,6 +185,6 @@ def _content(body: Sequence[Statement]) -> tuple[Any, ...]:
             inner = ()
         else:
             block = graph_block(s)
-            inner = block.graph.content(), block.wide
+            inner = block.graph.content(), block.wide, block.each, sorted(block.vectors)
         parts.append((type(s).__name__, own, inner))
     return tuple(parts)

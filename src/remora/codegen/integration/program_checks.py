@@ -10,6 +10,7 @@ import numpy as np
 
 from remora.algebra.array_ops import Array, ArrayLike
 from remora.codegen.integration import random_words
+from remora.codegen.integration.rolls import LEAST_ELEMENTS
 from remora.codegen.integration.statements import (
     Block,
     Cell,
@@ -26,6 +27,8 @@ from remora.codegen.integration.statements import (
     Sample,
     Statement,
     While,
+    unchanged,
+    whole_block,
 )
 from remora.codegen.ir import philox
 from remora.codegen.ir.graph import Graph, Signature
@@ -185,13 +188,14 @@ class ProgramChecker:
         known: dict[str, Signature] = {**self._inputs, **self._cells, **given}
         name = block.name if isinstance(block, GraphBlock) else _name(block.function)
         what = f"block {name!r} of a program"
-        graph = block.graph if isinstance(block, GraphBlock) else _traced(block, known, what)
+        new = block if isinstance(block, GraphBlock) else _traced(block, known, written, what)
+        graph = new.graph
         for s in graph.inputs:
             if s.name not in known:
                 raise UnknownName(f"value that {what} reads", s.name, known)
-            if s.shape != known[s.name].shape:
+            if new.shape(s) != known[s.name].shape:
                 raise ShapeError(
-                    f"{what} reads {s.name!r} of shape {s.shape}, which has shape "
+                    f"{what} reads {s.name!r} of shape {new.shape(s)}, which has shape "
                     f"{known[s.name].shape}"
                 )
         names = [s.name for s in graph.outputs]
@@ -203,16 +207,14 @@ class ProgramChecker:
                 break
             if s.name not in written:
                 raise UnknownName(f"cell that {what} writes", s.name, written)
-            if s.shape != written[s.name].shape:
+            if new.shape(s) != written[s.name].shape:
                 raise ShapeError(
-                    f"{what} writes {s.name!r} of shape {s.shape}, which has shape "
+                    f"{what} writes {s.name!r} of shape {new.shape(s)}, which has shape "
                     f"{written[s.name].shape}"
                 )
             if written[s.name].wide and not block.wide:
                 raise RemoraError(f"{what} writes the wide cell {s.name!r}: make the block wide")
-        if isinstance(block, GraphBlock):
-            return block
-        return GraphBlock(graph, block.wide, name)
+        return new
 
     def _output(self, block: GraphBlock, per: str, buffer: str, certain: bool) -> None:
         for s in block.graph.outputs:
@@ -229,18 +231,46 @@ def _name(function: Callable[..., Any]) -> str:
     return getattr(function, "__name__", "block")
 
 
-def _traced(block: Block, known: Mapping[str, Signature], what: str) -> Graph:
+def _traced(
+    block: Block, known: Mapping[str, Signature], written: Mapping[str, Cell] | None, what: str
+) -> GraphBlock:
+    """Return a block as a graph; short ones for each element as a whole."""
     for name in block.reads:
         if name not in known:
             raise UnknownName(f"value that {what} reads", name, known)
-    inputs = [Signature(known[name].name, known[name].shape) for name in block.reads]
-    graph = with_symbols(trace(block.function, inputs))
+    shapes = {name: known[name].shape for name in block.reads}
+    each, vectors = 0, frozenset[str]()
+    if block.each:
+        each = _length(block, shapes, written or {}, what)
+        vectors = frozenset(name for name, shape in shapes.items() if shape[-1:] == (each,))
+        shapes |= {name: (*shapes[name][:-1], 1) for name in vectors}
+    inputs = [Signature(known[name].name, shapes[name]) for name in block.reads]
+    if block.function is unchanged:
+        graph = Graph(tuple(inputs), tuple(inputs))
+        graph.results = [[graph.input(k, j) for j in range(s.size)] for k, s in enumerate(inputs)]
+    else:
+        graph = with_symbols(trace(block.function, inputs))
     if len(graph.outputs) != len(block.writes):
         count = f"{len(graph.outputs)} arrays for {', '.join(block.writes)}"
         raise ShapeError(f"{what} returns {count}")
     pairs = zip(block.writes, graph.outputs, strict=True)
     graph.outputs = tuple(Signature(name, s.shape) for name, s in pairs)
-    return graph
+    made = GraphBlock(graph, block.wide, _name(block.function), each=each, vectors=vectors)
+    return made if each >= LEAST_ELEMENTS else whole_block(made)
+
+
+def _length(
+    block: Block, shapes: Mapping[str, tuple[int, ...]], written: Mapping[str, Cell], what: str
+) -> int:
+    """Return the length of the last axis of all that a block for each element writes."""
+    ends = {name: written[name].shape[-1:] for name in block.writes if name in written}
+    lengths = set(ends.values())
+    if len(ends) < len(block.writes) or len(lengths) != 1 or lengths == {()}:
+        raise ShapeError(f"{what}, for each element, must write cells of one length")
+    (length,) = lengths.pop()
+    if (length,) not in (shape[-1:] for shape in shapes.values()):
+        raise ShapeError(f"{what}, for each element, must read an array of length {length}")
+    return length
 
 
 def _rows(given: ArrayLike) -> Array:

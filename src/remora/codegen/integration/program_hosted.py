@@ -39,9 +39,6 @@ from remora.errors import ShapeError, UnknownName
 
 #: A step of a call: does something in the runs that take part, an array of their indices.
 Step: TypeAlias = Callable[[Array], Any]
-#: Characters of a module that is compiled quickly rather than well: the functions that are called
-#: take most of the time of programs with so many cells.
-LARGE_CODE = 1_000_000
 #: A function of a `Host` statement.
 HostFunction: TypeAlias = Callable[..., Any]
 
@@ -89,9 +86,7 @@ class HostedProgram(CompiledProgram):
         stored = kernel_cache.load(self._entry)
         if stored is None:
             text, self._code = hosted_code(self.program, dtype, target.fma)
-            self._image: bytes | host.Compilation = host.Compilation(
-                text, target, 0 if len(text) > LARGE_CODE else 1
-            )
+            self._image: bytes | host.Compilation = host.Compilation(text, target)
         else:
             size = int.from_bytes(stored[:8], "little")
             interface, cells, *rest = json.loads(stored[8 : 8 + size])

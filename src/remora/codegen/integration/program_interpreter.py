@@ -31,6 +31,7 @@ from remora.codegen.integration.statements import (
     Statement,
     While,
     graph_block,
+    whole_block,
 )
 from remora.codegen.ir import philox
 from remora.codegen.ir.arguments import batch_of, common_batch
@@ -184,6 +185,7 @@ class _Interpreter:
 
     def _values(self, block: GraphBlock, runs: Array, given: dict[str, Array]) -> dict[str, Array]:
         """Return what a block computes, `(runs, ...)` each."""
+        block = whole_block(block)
         names = [s.name for s in block.graph.inputs]
         arrays = [given[n] if n in given else self.state[n][runs] for n in names]
         values = evaluate(block.graph, arrays, "float64" if block.wide else self.dtype)

@@ -18,7 +18,7 @@ from typing import cast
 import numpy as np
 
 from remora.codegen.integration.program import Program
-from remora.codegen.integration.rolls import STAGED, rolled, staged
+from remora.codegen.integration.rolls import STAGED, rolled, rolls_of_each, staged
 from remora.codegen.integration.statements import (
     Cell,
     For,
@@ -37,6 +37,7 @@ from remora.codegen.integration.statements import (
     graph_block,
     hosts,
     walked,
+    whole_block,
 )
 from remora.codegen.ir.graph import Graph, Signature
 from remora.codegen.llvm.lowering import used_inputs
@@ -87,8 +88,12 @@ def planned(
     """
     inputs = {s.name: cast(Cell, s) for s in program.inputs}
     cells = {s.name: cast(Cell, s) for s in program.cells}
-    ready = _joined_in(program.prepared(dtype, fma).body, cells, single=dtype == "float32")
-    for name in read_names(ready) if in_parts else _read_in_loops(ready):
+    prepared = program.prepared(dtype, fma)
+    if not roll:
+        prepared = prepared.mapped(whole_block)
+    ready = _joined_in(prepared.body, cells, single=dtype == "float32")
+    vectors = {n for s in walked(ready) if isinstance(s, Run) for n in graph_block(s).vectors}
+    for name in read_names(ready) if in_parts else _read_in_loops(ready) | vectors:
         if name in inputs and name not in cells:
             cells[name] = inputs[name]
     divergent = _divergent(ready, cells, inputs) if lanes > 1 else frozenset[str]()
@@ -333,10 +338,15 @@ def _with_rolls(
         block = graph_block(s)
         if lanes > 1 and not isinstance(s, Run):  # rows of lanes are stored as a whole
             return s
-        rolls = rolled(block.graph, cells)
+        rolls = (
+            rolls_of_each(block.graph, block.vectors, block.each)
+            if block.each
+            else rolled(block.graph, cells)
+        )
         if rolls is None:
             return s
-        written = widths if isinstance(s, Run) else {}
+        # the elements of a block for each of them do not read one another
+        written = widths if isinstance(s, Run) and not block.each else {}
         for own in staged(rolls, block.graph, block.wide, written):
             stop = own.start + rolls.rolls[own.roll].copies
             sizes[own.wide] = max(sizes[own.wide], stop)
@@ -372,7 +382,8 @@ def _joined_in(
             one, two = graph_block(last), graph_block(s)
             passed = {x.name for x in one.graph.outputs} & {x.name for x in two.graph.inputs}
             rounded = single and one.wide and any(not cells[name].wide for name in passed)
-            if not rounded and (not single or one.wide == two.wide):
+            alone = one.each or two.each or rounded
+            if not alone and (not single or one.wide == two.wide):
                 found[-1] = Run(_both(one, two, single and not one.wide))
                 continue
         found.append(s)

@@ -43,7 +43,11 @@ class RolledBlock:
         """
         self._code, self._block, self._graph, self._rolls = code, block, block.graph, rolls
         self._mask, self._rows, self._w = mask, rows, code.w
-        cells = {} if rows is not None else {n: s.wide for n, s in code.plan.cells.items()}
+        cells = (
+            {}
+            if rows is not None or block.each
+            else {n: s.wide for n, s in code.plan.cells.items()}
+        )
         self._waiting = staged(rolls, block.graph, block.wide, cells)
         self._values: dict[int, str] = {}
 

@@ -128,6 +128,34 @@ def rolled(graph: Graph, varying: Collection[str]) -> Rolls | None:
     return _Rolling(graph, varying).rolls()
 
 
+def rolls_of_each(graph: Graph, vectors: Collection[str], count: int) -> Rolls:
+    """Return the rolls of a graph that is executed for each of `count` elements.
+
+    Args:
+        graph: for one element.
+        vectors: names of the inputs that are read element by element.
+        count: number of elements.
+    """
+    needed, varies = graph.needed(), [False] * len(graph.nodes)
+    nodes, reads, before = list[int](), list[int](), list[int]()
+    for i, (op, a) in enumerate(graph.nodes):
+        if op == "input":
+            varies[i] = graph.inputs[int(a[0])].name in vectors
+        elif op != "const":
+            varies[i] = any(varies[int(k)] for k in a)
+        if needed[i]:
+            (before if not varies[i] else reads if op == "input" else nodes).append(i)
+    writes = [(k, e, i) for k, result in enumerate(graph.results) for e, i in enumerate(result)]
+    element = np.arange(count)[:, None]
+    sources = count * np.array([[graph.nodes[i][1][1] for i in reads]], np.int64) + element
+    targets = count * np.array([[e for _, e, _ in writes]], np.int64) + element
+    none = np.zeros((count, 0), np.int64)
+    roll = Roll(
+        tuple(nodes), tuple(reads), sources, tuple((k, i) for k, _, i in writes), targets, (), none
+    )
+    return Rolls(tuple(before), (roll,), (), ())
+
+
 def staged(rolls: Rolls, graph: Graph, wide: bool, widths: Mapping[str, bool]) -> list[Staging]:
     """Return what waits in memory: what is kept, and new values of cells that the block reads.
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
-from remora.algebra.array_ops import ArrayLike
+from remora.algebra.array_ops import Array, ArrayLike
 from remora.codegen.integration.rolls import Rolls
 from remora.codegen.ir.graph import Graph, Signature
 
@@ -50,12 +51,21 @@ class Block:
         reads: names of cells, inputs, or values of the loops around it.
         writes: names of cells; of outputs for `Sample` and `Record`.
         wide: whether it is computed in `float64` in kernels of every precision.
+        each: whether it does the same for each element along the last axis, whose length all that
+            is written and some of what is read share. The function is traced for one element: it
+            receives `(..., 1)` of arrays of this length, and all others whole.
     """
 
     function: Callable[..., Any]
     reads: Sequence[str]
     writes: Sequence[str]
     wide: bool = False
+    each: bool = False
+
+
+def unchanged(*cells: Array) -> tuple[Array, ...]:
+    """Return the arguments: the function of a block that copies cells."""
+    return cells
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +78,9 @@ class GraphBlock:
         name: name of the function.
         first: outputs that a GPU thread computes before the others.
         masked: cells whose old values must survive in lanes that do not take part.
+        each: number of elements for which the graph is executed, each with its element of
+            `vectors` and of what is written; 0: once.
+        vectors: names of the inputs that are read element by element.
         rolls: what is emitted as loops, if anything is.
     """
 
@@ -76,7 +89,16 @@ class GraphBlock:
     name: str = "block"
     first: frozenset[str] = frozenset()
     masked: frozenset[str] = frozenset()
+    each: int = 0
+    vectors: frozenset[str] = frozenset()
     rolls: Rolls | None = None
+
+    def shape(self, signature: Signature) -> tuple[int, ...]:
+        """Return the whole shape of an input or output."""
+        one = not self.each or (
+            signature not in self.graph.outputs and signature.name not in self.vectors
+        )
+        return signature.shape if one else (*signature.shape[:-1], self.each)
 
 
 @dataclass(frozen=True, eq=False)
@@ -229,6 +251,35 @@ def graph_block(statement: Run | Sample | Record) -> GraphBlock:
     """Return the traced block of a statement of a program."""
     assert isinstance(statement.block, GraphBlock)
     return statement.block
+
+
+@functools.lru_cache(maxsize=64)
+def whole_block(block: GraphBlock) -> GraphBlock:
+    """Return a block as one graph: that of each element, element by element."""
+    if not block.each:
+        return block
+    one, count = block.graph, block.each
+
+    def full(signatures: Sequence[Signature]) -> tuple[Signature, ...]:
+        return tuple(Signature(s.name, block.shape(s)) for s in signatures)
+
+    graph = Graph(full(one.inputs), full(one.outputs))
+    vector = [s.name in block.vectors for s in one.inputs]
+    results: list[list[list[int]]] = [[] for _ in one.results]
+    for j in range(count):
+        place: list[int] = []
+        for op, a in one.nodes:
+            if op == "const":
+                place.append(graph.const(a[0]))
+            elif op == "input":
+                k, element = int(a[0]), int(a[1])
+                place.append(graph.input(k, element * count + j if vector[k] else element))
+            else:
+                place.append(graph.op(op, *(place[int(i)] for i in a)))
+        for own, result in zip(results, one.results, strict=True):
+            own.append([place[i] for i in result])
+    graph.results = [[i for row in zip(*own, strict=True) for i in row] for own in results]
+    return replace(block, graph=graph, each=0, vectors=frozenset())
 
 
 def hosts(body: Sequence[Statement]) -> list[Host]:

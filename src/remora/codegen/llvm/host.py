@@ -51,22 +51,16 @@ def host() -> Host:
     )
 
 
-def to_object(ir: str, target: Host, level: int = 1) -> bytes:
+def to_object(ir: str, target: Host) -> bytes:
     """Compile LLVM IR for the host to a relocatable object.
 
     Code generation at level 1 takes a tenth less time than at level 2, and its code for graphs,
-    programs and loops is as fast, of the same bits. Level 0 takes a tenth of that time, and its
-    code twice to three times as long, with the same bits.
-
-    Args:
-        ir: the module.
-        target: the processor.
-        level: of code generation, 0 to 3.
+    programs and loops is as fast, of the same bits.
     """
     module = llvm.parse_assembly(ir)
     module.triple = target.triple
     machine = llvm.Target.from_triple(target.triple).create_target_machine(
-        cpu=target.cpu, features=target.features, opt=level, reloc="pic", codemodel="default"
+        cpu=target.cpu, features=target.features, opt=1, reloc="pic", codemodel="default"
     )
     module.data_layout = str(machine.target_data)
     module.verify()
@@ -76,9 +70,9 @@ def to_object(ir: str, target: Host, level: int = 1) -> bytes:
 class Compilation:
     """A compilation in a thread of its own: LLVM works while Python traces what comes next."""
 
-    def __init__(self, ir: str, target: Host, level: int = 1) -> None:
-        """Begin, at a level of code generation, see `to_object`."""
-        self._ir, self._target, self._level = ir, target, level
+    def __init__(self, ir: str, target: Host) -> None:
+        """Begin."""
+        self._ir, self._target = ir, target
         self._image: bytes | None = None
         self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name="remora compilation")
@@ -86,7 +80,7 @@ class Compilation:
 
     def _run(self) -> None:
         try:
-            self._image = to_object(self._ir, self._target, self._level)
+            self._image = to_object(self._ir, self._target)
         except BaseException as error:  # raised where the code is asked for
             self._error = error
 
@@ -96,7 +90,7 @@ class Compilation:
         if self._error is not None:
             raise self._error
         if self._image is None:  # the process was forked meanwhile: the thread is in the other one
-            self._image = to_object(self._ir, self._target, self._level)
+            self._image = to_object(self._ir, self._target)
         self._ir = ""
         return self._image
 

@@ -35,7 +35,6 @@ from remora.simulation.batch.batch_phases import (
     carried_states,
 )
 from remora.simulation.batch.host_arrays import to_host
-from remora.simulation.batch.lockstep_program import CLOSE
 from remora.simulation.batch.phase_starts import start_phase
 from remora.simulation.batch.result import Batch
 from remora.simulation.batch.runs_in_turn import runs_in_turn
@@ -74,6 +73,7 @@ from remora.simulation.inputs.run_settings import (
 )
 from remora.simulation.inputs.start_limits import warn_of_starts_beyond_limits
 from remora.simulation.integrators import tableaus
+from remora.simulation.integrators.step_control import refuse_unresolved
 from remora.simulation.program.event_conditions import conditions
 from remora.simulation.program.event_search import INTERRUPTED, NEXT, RUNNING
 from remora.simulation.program.phase_entry import PhaseEntry, of_runs, phase_robots
@@ -287,7 +287,8 @@ def simulate_batch(
         )
     if any(p.equations.stops for p in plan) and not control.adaptive:
         control = _in_contact(control, dtype)
-    _refuse_unresolved(plan, start, end)
+    updates = [u for phase in plan for u in phase.equations.system.schedule]
+    refuse_unresolved(start, end, [phase.duration for phase in plan], updates)
     settings = replace(settings, control=control)
     with interruptible():
         made = _run(system, plan, equations.momentum, own, settings, runs.seed, index, record)
@@ -363,18 +364,6 @@ def _with_momentum(
     of_model = model._replace(system=acting, robot=of_runs(model.robot, numbers))
     q, v = (np.asarray(_rows(np, to_host(x), own.batch, 1), float) for x in (own.q, own.v))
     return model._replace(momentum=with_model(of_model, name, integrator, phases, q, v).momentum)
-
-
-def _refuse_unresolved(plan: Sequence[BatchPhase], start: float, end: float) -> None:
-    """Raise if a sample time is so short that consecutive ticks are the same time."""
-    finest = 2.0 * CLOSE * float(np.spacing(max(abs(start), abs(end))))
-    for phase in plan:
-        for update in phase.equations.system.schedule:
-            if update.sample_time <= finest:
-                raise InvalidValue(
-                    f"the sample time of component {update.names[0]!r}, {update.sample_time:g} s, "
-                    f"is too short: time does not resolve it at t = {end:g} s"
-                )
 
 
 def _refuse_impossible(robot: Robot, own: BatchInputs, failures: str) -> None:
@@ -454,6 +443,7 @@ def batch_phase(
         tuple(effort_limits(robot).tolist()) if model.saturate else None,
         None if limits is None else joint_limits(robot, limits, entry.index == 0),
         reduced=model.momentum is not None,
+        hosted=frozenset[str]() if fits_straight_line(robot) else frozenset({"dynamics"}),
     )  # fmt: skip
     of_phase = (b for part in (loads.breaks, *motions) for b in part)
     all_breaks = (

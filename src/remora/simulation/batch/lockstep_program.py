@@ -30,6 +30,7 @@ from remora.codegen.integration.statements import (
     Run,
     Sample,
     Statement,
+    unchanged,
 )
 from remora.codegen.ir.graph import Signature
 from remora.components.system import ScheduledUpdate, System
@@ -38,7 +39,6 @@ from remora.simulation.program.run_blocks import (
     RunBlocks,
     numbers_of_noise,
     plus_one,
-    unchanged,
     wide_run,
 )
 

@@ -1,7 +1,8 @@
 """What Python computes in the program of a single run, see `HostedPart`.
 
 Steps of implicit and variational methods; everything that components compute where one of them
-cannot be traced, or the robot is large; conditions of events and motions that cannot be traced.
+cannot be traced, or the robot is large, whose forward dynamics is a kernel of its own; conditions
+of events and motions that cannot be traced.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ from remora.simulation.program.event_search import (
     RESET,
     dense_output,
 )
-from remora.simulation.program.run_blocks import MOTIONS, RECORD, UPDATE
+from remora.simulation.program.run_blocks import LOADS, MOTIONS, RECORD, UPDATE
+from remora.simulation.program.run_equations import FORWARD_DYNAMICS
 from remora.simulation.program.run_program import CHECK_MOTIONS, CHECK_STABLE, DENSE, STEP
 
 #: Part of a step over which the slope of an event function is found.
@@ -87,9 +89,11 @@ class HostedParts:
             STEP: self._step, DENSE: self._coefficients, EVENTS: self._events,
             AT_NODES[0]: self._at_nodes(NODES),
             AT_FINE_NODES[0]: self._at_nodes(FINE_NODES),
-            MOTIONS: self._motions, RECORD: self._record,
+            LOADS: self._loads, MOTIONS: self._motions, RECORD: self._record,
             CHECK_MOTIONS: self._check_motions, CHECK_STABLE: self._check_stable,
         }  # fmt: skip
+        if self._system.large:
+            found[FORWARD_DYNAMICS] = self._system.large_dynamics
         if components is not None:
             system = components.system
             for i, update in enumerate(system.schedule):
@@ -140,10 +144,24 @@ class HostedParts:
         else:
             rate = system.rates(begin, y)
             self._known = begin, q, y, rate
+        assert self._integrator.step is not None
         made = self._integrator.step(system, begin, y, rate, h, scale, again)
         self._made, self._dense = made, None
         places = self._places
         return HostStep(made.change[places], np.array([made.error]), made.fastest()[places])
+
+    def _loads(self, t: Array, q: Array, v: Array, x: Array, z: Array) -> tuple[Array, ...]:
+        """Return generalized forces `(nv,)`, wrenches `(nb, 6)` if there are any, and rates of x.
+
+        Args:
+            t: time, `(1,)`, s.
+            q: configuration, `(nq,)`.
+            v: velocity, `(nv,)`.
+            x: continuous states of components, `(nx,)`.
+            z: discrete states, `(nz,)`.
+        """
+        self._system.z = z[: self._system.z.size]
+        return self._system.loads_and_rates(float(t[0]), q, v, x)
 
     def _coefficients(self) -> Array:
         """Return the coefficients of the dense output of the last step, `(degree, ny)`."""

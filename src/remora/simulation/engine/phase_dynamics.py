@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from remora.algebra import screw
 from remora.algebra.array_ops import Array
 from remora.codegen.kernel import Kernel
 from remora.components.system import System
@@ -40,6 +39,7 @@ from remora.simulation.phase.latched_numbers import LatchedNumbers
 from remora.simulation.phase.phase_loads import PhaseLoads
 from remora.simulation.phase.rates_jacobian import assembled, finite_differences, losses_near
 from remora.simulation.phase.stop_contacts import StopContacts
+from remora.simulation.program.run_equations import LargeDynamics
 from remora.simulation.systems.component_evaluation import ComponentEvaluator
 from remora.simulation.systems.system_equations import component_response, system_rates
 from remora.simulation.systems.system_kernels import BoundSystemKernel, SystemKernel
@@ -99,6 +99,7 @@ class PhaseDynamics:
         latched: what kernels are compiled for, and numbers that they take as arguments.
         model: constant settings of the run.
         effort: limits of the drives, `(nv,)`; None: no limits.
+        large: whether forward dynamics is a kernel of its own, with loops over the bodies.
     """
 
     def __init__(self, model: RunSettings, phase: Phase, start: float, q: Array) -> None:
@@ -132,10 +133,10 @@ class PhaseDynamics:
         self._frozen = {"contact": (self.stops.count,)} if self.stops.count else {}
         self._fast = CompiledRobot(self.latched.robot)
         # large robots: only functions with tree loops compile quickly
-        self._large = not self.held and _is_large(model)
+        self.large = not self.held and _is_large(model)
         # components that are part of the compiled rates
         self._traced = (
-            self.components if self.components and self.components.compiled and not self._large
+            self.components if self.components and self.components.compiled and not self.large
             else None
         )  # fmt: skip
         # if no load depends on the state, the configuration need not leave the machine code
@@ -276,7 +277,7 @@ class PhaseDynamics:
             now, y = np.asarray(self.given.inside(t)), layout.join(u, v, y[layout.work], x)
             return self._system_rates(self.q, y, self.z, now, tau, *more, *self._touched)
         tau, wrenches = self._given(t, q, v, x)
-        if self._large:
+        if self.large:
             found = self._by_parts(q, u, v, tau, wrenches)
         else:
             more = more if wrenches is None else [wrenches, *more]
@@ -308,14 +309,14 @@ class PhaseDynamics:
 
     def _by_parts(self, q: Array, u: Array, v: Array, tau: Array, wrenches: Array | None) -> Array:
         """Return the result of `state_derivative`, computed from kernels of its parts."""
-        lost = self._losses(q, v, *self._touched)
-        pushed = [] if wrenches is None else [wrenches]
-        vdot = self._driven(q, v, tau + lost, *pushed)
-        outside = 0.0
-        if wrenches is not None:
-            outside = np.sum(screw.power(self._fast.twists(q, v), wrenches))
-        powers = np.array([v @ tau, outside, v @ lost])
-        return np.concatenate([self._log_rate(u, v), vdot, powers])
+        pushed = () if wrenches is None else (wrenches,)
+        vdot, works = self.large_dynamics(q, v, tau, *pushed, *self._touched)
+        return np.concatenate([self._log_rate(u, v), vdot, works])
+
+    @functools.cached_property
+    def large_dynamics(self) -> LargeDynamics:
+        """The forward dynamics of a large robot, with the rates of works."""
+        return LargeDynamics(self._driven, self._losses, self._pushed, self._fast.twists)
 
     def _phase_loads(self, t: float, q: Array, v: Array) -> tuple[Array, Array | None]:
         """Return the loads of the phase; drive forces are limited if there are no others."""
@@ -336,6 +337,17 @@ class PhaseDynamics:
         if self.components.pushes:
             wrenches = push if wrenches is None else wrenches + push
         return tau, wrenches
+
+    def loads_and_rates(self, t: float, q: Array, v: Array, x: Array) -> tuple[Array, ...]:
+        """Return drive forces, external wrenches if there can be any, and the rates of x."""
+        tau, wrenches = self._given(t, q, v, x)
+        rate = np.zeros(0)
+        if self._layout.extra_size:
+            assert self.components is not None
+            rate = self.components.derivative(self.given.inside(t), q, v, x, self.z)
+        if not self._pushed:
+            return tau, rate
+        return tau, np.zeros((len(self.robot.bodies), 6)) if wrenches is None else wrenches, rate
 
     def loads(self, t: float, q: Array, v: Array, x: Array | None = None) -> EvaluatedLoads:
         """Return all loads, including the drive forces of held joints."""

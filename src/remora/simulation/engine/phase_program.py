@@ -44,7 +44,6 @@ from remora.simulation.inputs.pure_functions import CapturedNumbers, is_pure
 from remora.simulation.integrators.step_control import CLOSE
 from remora.simulation.integrators.table import Method
 from remora.simulation.integrators.tableaus import Tableau
-from remora.simulation.integrators.tableaus import hosted as hosted_tableau
 from remora.simulation.phase.phase_loads import SmoothLoads
 from remora.simulation.phase.run_state import RunState
 from remora.simulation.program.event_conditions import conditions
@@ -567,7 +566,8 @@ def phase_program(plan: PhasePlan, state: RunState, called: bool = False) -> Pha
             return _made(plan, state, hosted | part, called)
         except _NotTraceable:
             continue
-    return _made(plan, state, hosted | {"system", "events"}, called)
+    large = {"dynamics"} if system.large else set[HostedPart]()
+    return _made(plan, state, hosted | large | {"system", "events"}, called)
 
 
 class _NotTraceable(Exception):
@@ -590,8 +590,6 @@ def _made(
     system, phase, watch, recorded = plan.system, plan.phase, plan.watch, plan.recorded
     model, latched, everywhere = system.model, system.latched, plan.everywhere
     tableau = plan.control.tableau
-    if "system" in hosted and not tableau.hosted:
-        tableau = _hosted(tableau.order, tableau.error_order, tableau.degree)
     loads = None if called or "system" in hosted else system.given.smooth
     prescribed = tuple(n for n in system.held if n in phase.prescribed and "motions" not in hosted)
     functions: dict[str, Callable[..., Any]] = {} if loads is not None else system.given.called
@@ -682,12 +680,6 @@ def _structure(system: System) -> tuple[Any, ...]:
     sizes = system.nx, system.nz, [shape for shape, _ in system.signals.values()]
     actions = [type(a).__name__ for own in system.layouts.values() for a in own.actions]
     return system.schedule, events, layouts, sizes, actions, system.event_places
-
-
-@functools.lru_cache
-def _hosted(order: int, error_order: int, degree: int) -> Tableau:
-    """Return a method whose steps Python makes; the same object each time, for keys."""
-    return hosted_tableau(order, error_order, degree)
 
 
 #: Compiled programs by their settings, with the robot whose identity is in the key.

@@ -30,7 +30,7 @@ from remora.simulation.engine.step_faults import StepFaults, StepperSettings
 from remora.simulation.inputs.events import Action, Event, EventMonitor
 from remora.simulation.inputs.phases import Phase, check_reach, total_duration
 from remora.simulation.inputs.robot_loads import refuse_torque_of_held
-from remora.simulation.integrators.step_control import CLOSE
+from remora.simulation.integrators.step_control import refuse_unresolved
 from remora.simulation.phase.latched_numbers import latched_in_phase
 from remora.simulation.phase.run_state import RunState
 from remora.simulation.program.event_search import RUNNING
@@ -369,14 +369,8 @@ class RunLoop:
     ) -> PhasePlan:
         """Return what the program of a phase is made of."""
         plan, own, model = self._plan, self._plan.stepping, self._model
-        finest = 2.0 * CLOSE * float(np.spacing(max(abs(self._start), abs(self._end))))
-        for update in () if model.system is None else model.system.schedule:
-            if update.sample_time <= finest:
-                raise SimulationError(
-                    f"the sample time of component {update.names[0]!r}, {update.sample_time:g} s, "
-                    "is too short: time does not resolve it",
-                    self._state.t,
-                )
+        updates = () if model.system is None else model.system.schedule
+        refuse_unresolved(self._start, self._end, [p.duration for p in plan.phases], updates)
         step = FIRST_STEP if own.step is None else own.step
         control = StepControl(
             own.integrator.tableau, step, own.rtol, own.atol, own.max_step, own.max_steps

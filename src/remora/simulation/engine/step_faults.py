@@ -152,13 +152,30 @@ class StepFaults:
                 raise SimulationError(str(error), state.t) from error
         system.watch_for_nan(True)
         try:
-            rate, scale, ahead = system.rates(state.t, y), np.full(y.size, np.inf), h
-            self._stepping.integrator.step(system, state.t, y, rate, h, scale, True)
+            rate, ahead = system.rates(state.t, y), h
+            self._repeat(y, rate, h)
             while ahead <= AHEAD:  # where the slope is infinite, steps end before the fault
                 system.rates(state.t + ahead, y + ahead * rate)
                 ahead *= 8.0
         finally:
             system.watch_for_nan(False)
+
+    def _repeat(self, y: Array, rate: Array, h: float) -> None:
+        """Evaluate the rates wherever a step of this length does.
+
+        Args:
+            y: at its start.
+            rate: of y there.
+            h: its length, s.
+        """
+        system, t, method = self._system, self._state.t, self._stepping.integrator
+        if method.step is not None:
+            method.step(system, t, y, rate, h, np.full(y.size, np.inf), True)
+            return
+        tableau, k = method.tableau, [rate]
+        weights = np.vstack([tableau.a[1:], tableau.b])
+        for c, row in zip([*tableau.c[1:], 1.0], weights, strict=True):
+            k.append(system.rates(t + float(c) * h, y + h * (row[: len(k)] @ np.array(k))))
 
     def _slowed(self, h: float) -> str:
         """Return why steps of this length may have been so many."""

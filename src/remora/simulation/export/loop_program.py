@@ -30,6 +30,7 @@ from remora.codegen.integration.statements import (
     Sample,
     Statement,
     While,
+    unchanged,
 )
 from remora.codegen.ir.graph import Signature
 from remora.components.system import ScheduledUpdate
@@ -38,7 +39,7 @@ from remora.simulation.batch.lockstep_program import lockstep_program
 from remora.simulation.export.renamed_statements import renamed
 from remora.simulation.integrators import tableaus
 from remora.simulation.program.event_search import FIRST, NEVER, NEXT, NOT_ENTERED, RUNNING
-from remora.simulation.program.run_blocks import RunBlocks, unchanged, wide_run
+from remora.simulation.program.run_blocks import RunBlocks, wide_run
 from remora.simulation.program.run_equations import parameter_name, reads
 from remora.simulation.program.run_program import Recorded, run_program
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,7 +9,7 @@ from typing import Protocol
 
 from remora.algebra.array_ops import Array
 from remora.identity.table import Table
-from remora.simulation.integrators import explicit, radau, tableaus, variational_step
+from remora.simulation.integrators import radau, tableaus, variational_step
 from remora.simulation.integrators.step_result import StepResult
 
 
@@ -27,7 +26,7 @@ class Method:
     """A row of the table.
 
     Attributes:
-        step: makes one step.
+        step: makes one step; None: the program of a run does, by the tableau.
         order: of the solution.
         error_order: the error estimate of a step is O(h^(error_order + 1)); 0: it has none, and
             steps are of the length that the user gives.
@@ -36,7 +35,7 @@ class Method:
         tableau: how the program of a run makes its steps.
     """
 
-    step: Step
+    step: Step | None
     order: int
     error_order: int
     tableau: tableaus.Tableau
@@ -44,10 +43,9 @@ class Method:
 
 
 def _explicit(tableau: tableaus.Tableau) -> Method:
-    step = functools.partial(explicit.attempt, tableau)
     # of RK4, the one without an error estimate; the others shorten such steps by themselves
     stable = math.inf if tableau.error_order else 2.0 * math.sqrt(2.0)
-    return Method(step, tableau.order, tableau.error_order, tableau, stable)
+    return Method(None, tableau.order, tableau.error_order, tableau, stable)
 
 
 def _hosted(step: Step, order: int, error_order: int) -> Method:

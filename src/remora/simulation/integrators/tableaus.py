@@ -12,7 +12,6 @@ cubic), and each further Fᵢ = h Σ dᵢⱼkⱼ, which may use additional stage
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -58,11 +57,6 @@ class Tableau:
     def degree(self) -> int:
         """Degree of the polynomial that is the dense output of a step."""
         return 3 + len(self.dense_d)
-
-    @functools.cached_property
-    def later_stages(self) -> list[tuple[float, Array]]:
-        """Coefficients c and nonzero a of every stage except the first."""
-        return [(float(self.c[i]), self.a[i, :i].copy()) for i in range(1, len(self.b))]
 
 
 def _matrix(rows: Sequence[Sparse], columns: int) -> Array:

@@ -45,6 +45,7 @@ from remora.codegen.integration.statements import (
     Record,
     Run,
     Statement,
+    unchanged,
 )
 from remora.components.run_signals import event_key, occurred
 from remora.dynamics.forces.stops import stop_overlaps, stop_rates
@@ -53,7 +54,7 @@ from remora.model.joints import kind
 from remora.model.robot import Robot
 from remora.model.state import integrate, normalize
 from remora.simulation.program.event_conditions import event_names
-from remora.simulation.program.run_blocks import RunBlocks, one, plus_one, unchanged, wide_run
+from remora.simulation.program.run_blocks import RunBlocks, one, plus_one, wide_run
 from remora.simulation.program.run_equations import RunEquations
 
 #: Status of a run.

@@ -14,12 +14,11 @@ import numpy as np
 
 from remora.algebra.array_ops import Array, absolute, concatenate, total_and_rest
 from remora.algebra.selections import larger, smaller
-from remora.codegen.integration.statements import Block, Cell, Host, Run, Statement
+from remora.codegen.integration.statements import Block, Cell, Host, Run, Statement, unchanged
 from remora.codegen.ir.graph import Signature
 from remora.components.evaluation import Instant
 from remora.components.noise import standard_normals
 from remora.components.system import ScheduledUpdate
-from remora.dynamics.forces.equations_of_motion import passive_loads
 from remora.dynamics.state_layout import WORKS
 from remora.model.state import increment, integrate, log_rate
 from remora.simulation.integrators.tableaus import Tableau
@@ -27,7 +26,7 @@ from remora.simulation.program.run_equations import FORWARD_DYNAMICS, RunEquatio
 from remora.simulation.systems.noise_streams import noise_streams
 
 #: Names of functions of Python that single runs call, see `HostedPart`; updates have a number.
-MOTIONS, RECORD, UPDATE = "motions", "hosted record", "update"
+LOADS, MOTIONS, RECORD, UPDATE = "loads", "motions", "hosted record", "update"
 
 
 class RunBlocks:
@@ -58,24 +57,26 @@ class RunBlocks:
         self._ny = 2 * self._nv + self._nx + self.works
         self._pushed = equations.pushed
         self._loaded = ["load tau", *(["load wrenches"] if self._pushed else []), "load x"]
-        #: Loads that Python computes.
-        self._called = [Signature(f"called {n}", x) for n, x in equations.called_shapes.items()]
+        #: Whether Python computes loads, updates, resets and records.
+        self._hosted = "system" in equations.hosted
+        #: Loads of the phase that Python computes.
+        self._called = [
+            Signature(f"called {n}", x) for n, x in equations.called_shapes.items()
+            if not self._hosted
+        ]  # fmt: skip
         times = [Signature("t", (1,)), Signature("clock", (1,))]
         arguments = [*times, *self.state, *self._called, *equations.data]
-        #: Whether Python makes steps, updates, resets and records.
-        self._hosted = "system" in equations.hosted
         loads_read_time = not self._hosted and any(
             reads(self._loads, arguments, s.name) for s in times
         )
-        #: Whether loads are a block of their own, in double precision.
-        self.apart = (dtype == "float32" and loads_read_time) or equations.large
-        self.apart = self.apart and not self._hosted
+        #: Whether loads are a statement of their own, in double precision.
+        self.apart = (dtype == "float32" and loads_read_time) or equations.large or self._hosted
         self._held = ["held q", "held v", "held a"] if equations.held else []
         self._pieces = ("pieces", "piece start") if equations.pieces else ()
         #: Whether speeds at the ends of steps are set, not integrated.
         self.placed = bool(equations.held) or equations.reduced
         #: Whether a stage needs its time.
-        self.timed = loads_read_time or bool(equations.held or self._called)
+        self.timed = loads_read_time or self._hosted or bool(equations.held or self._called)
 
     @property
     def state(self) -> list[Signature]:
@@ -108,7 +109,7 @@ class RunBlocks:
             shapes = {"load tau": (nv,), "load wrenches": (len(self.equations.robot.bodies), 6)}
             found += [Signature(n, shapes.get(n, (nx,))) for n in self._loaded]
             if self.equations.large:
-                found.append(Signature("load vdot", (nv,)))
+                found += [Signature("load vdot", (nv,)), Signature("load work", (self.works,))]
         if self._hosted:
             size = sum(int(np.prod(shape)) for shape in self.record_shapes.values())
             found.append(Signature(RECORD, (size,)))
@@ -254,33 +255,34 @@ class RunBlocks:
             given = (*times, "us", *state, *called, *touched, *held, *names)
             return [*asked, Run(Block(evaluate, given, ("k",)))]
         wide = self.dtype == "float32"
-        loads = Block(self._loads, (*times, *state, *called, *names), self._loaded, wide=wide)
+        reads = (*times, *state, *called, *names)
+        loads: Run | Host = Run(Block(self._loads, reads, self._loaded, wide=wide))
+        if self._hosted:
+            loads = Host(LOADS, ("stage t", *state), self._loaded)
         if self.equations.large:
-            return [*asked, Run(loads), *self._by_tree_loops()]
+            return [*asked, loads, *self._by_tree_loops()]
         then = Block(
             evaluate_loaded, ("qs", "us", "vs", *self._loaded, *touched, *held, *names), ("k",)
         )
-        return [*asked, Run(loads), Run(then)]
+        return [*asked, loads, Run(then)]
 
     def _asked(self, clock: str, q: str, v: str) -> list[Statement]:
         """Return the statements in which Python computes loads at a state."""
-        names = zip(self.equations.forces.called, self._called, strict=True)
+        names = zip(self.equations.forces.called, self._called, strict=False)
         return [Host(name, (clock, q, v), (cell.name,)) for name, cell in names]
 
     def _by_tree_loops(self) -> list[Statement]:
-        """Return the rates of a large robot: its forward dynamics is one call for all runs."""
+        """Return the rates of a large robot: its forward dynamics is one call, for all runs."""
+        touched = ("contact",) if self.equations.stops else ()
 
-        def loaded(qs: Array, vs: Array, tau: Array) -> Array:
-            return tau + passive_loads(self.equations.robot, qs, vs, self.equations.passive)
+        def rates(us: Array, vs: Array, vdot: Array, dx: Array, works: Array) -> Array:
+            return concatenate([log_rate(self.equations.robot, us, vs), vdot, dx, works])
 
-        def rates(us: Array, vs: Array, vdot: Array, dx: Array) -> Array:
-            return concatenate([log_rate(self.equations.robot, us, vs), vdot, dx])
-
-        reads = ("qs", "vs", *self._loaded[:-1])
+        reads = ("qs", "vs", *self._loaded[:-1], *touched)
+        made = ("load vdot", "load work")
         return [
-            Run(Block(loaded, ("qs", "vs", "load tau"), ("load tau",))),
-            Host(FORWARD_DYNAMICS, reads, ("load vdot",), batched=True),
-            Run(Block(rates, ("us", "vs", "load vdot", "load x"), ("k",))),
+            Host(FORWARD_DYNAMICS, reads, made, batched=not self._hosted),
+            Run(Block(rates, ("us", "vs", "load vdot", "load x", "load work"), ("k",))),
         ]
 
     def _loads(
@@ -508,11 +510,6 @@ class RunBlocks:
 def numbers_of_noise(place: slice) -> int:
     """Return how many numbers of the generator the normals of a component need."""
     return 3 * -(-(place.stop - place.start) // 2)
-
-
-def unchanged(*cells: Array) -> tuple[Array, ...]:
-    """Return the arguments: a block that copies cells."""
-    return cells
 
 
 def one() -> Array:

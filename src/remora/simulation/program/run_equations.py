@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from remora.algebra import screw
 from remora.algebra.array_ops import (
     Array,
     absolute,
@@ -35,7 +36,6 @@ from remora.dynamics.forces.stops import stop_overlaps
 from remora.dynamics.formulations import forward_dynamics
 from remora.dynamics.kernels.kernel_memory import kernel
 from remora.dynamics.kernels.parameters import parameter
-from remora.dynamics.kernels.size_policy import fits_straight_line
 from remora.dynamics.lagrangian.reduced import base_velocity
 from remora.dynamics.state_layout import WORKS
 from remora.model.joints import kind
@@ -49,7 +49,8 @@ from remora.simulation.systems.system_equations import limited
 FORWARD_DYNAMICS = "forward dynamics"
 #: (t, q, v, others by name) -> a load, on arrays of numbers or symbols.
 Law = Callable[..., Array]
-#: What Python computes in single runs: `system`: steps, updates, resets and records, where
+#: What Python computes: `dynamics`: the forward dynamics of large robots, a kernel of its own made
+#: of loops over the bodies. In single runs also `system`: loads, updates, resets and records, where
 #: components cannot be traced or the robot is large; `events`: the functions of events; `motions`:
 #: the motions of held joints; `stability`: whether a fixed step on the stops is stable.
 HostedPart: TypeAlias = str
@@ -109,7 +110,7 @@ class RunEquations:
         effort: limits of the drives' forces, `nv` numbers; None: no limits.
         limits: limits of the joints that are watched as events; None: none.
         works: whether the work of drives, wrenches and passive forces is integrated.
-        hosted: what Python computes in single runs, see `HostedPart`.
+        hosted: what Python computes, see `HostedPart`.
     """
 
     system: System
@@ -253,17 +254,18 @@ class RunEquations:
 
     @property
     def large(self) -> bool:
-        """Whether forward dynamics is a kernel of its own, made of loops over the bodies."""
-        return not fits_straight_line(self.robot)
+        """Whether forward dynamics is a kernel of its own."""
+        return "dynamics" in self.hosted
 
     @property
     def functions(self) -> dict[str, Callable[..., Any]]:
-        """The functions that programs of these equations call, see `Host`."""
+        """The functions that programs of batches call, see `Host`."""
         found = dict(self.forces.called)
         if self.large:
             pushed = ("wrenches",) if self.pushed else ()
-            names = ("q", "v", "tau", *pushed)
-            found[FORWARD_DYNAMICS] = kernel(forward_dynamics, self.robot, names)
+            driven = kernel(forward_dynamics, self.robot, ("q", "v", "tau", *pushed))
+            lost = kernel(passive_loads, self.robot, ("q", "v"), passive=self.passive)
+            found[FORWARD_DYNAMICS] = LargeDynamics(driven, lost, self.pushed)
         return found
 
     def without_functions(self) -> RunEquations:
@@ -408,6 +410,35 @@ class RunEquations:
             else:
                 parts.append((u[joint.v], v[joint.v]))
         return concatenate([p[0] for p in parts]), concatenate([p[1] for p in parts])
+
+
+@dataclass(frozen=True)
+class LargeDynamics:
+    """The forward dynamics of a large robot, from kernels of its parts.
+
+    Attributes:
+        driven: (q, v, tau, wrenches if there are any) -> vdot.
+        lost: (q, v, contact if there are stops) -> passive forces.
+        pushed: whether there are wrenches.
+        twists: (q, v) -> twists of the bodies; None: works are not integrated.
+    """
+
+    driven: Callable[..., Array]
+    lost: Callable[..., Array]
+    pushed: bool
+    twists: Callable[..., Array] | None = None
+
+    def __call__(self, q: Array, v: Array, tau: Array, *rest: Array) -> tuple[Array, Array]:
+        """Return vdot `(..., nv)` and the rates of the works `(..., 3)`, or `(..., 0)`."""
+        pushes, contact = (rest[:1], rest[1:]) if self.pushed else ((), rest)
+        lost = self.lost(q, v, *contact)
+        vdot = self.driven(q, v, tau + lost, *pushes)
+        if self.twists is None:
+            return vdot, np.zeros((*q.shape[:-1], 0))
+        outside = np.zeros(q.shape[:-1])
+        if pushes:
+            outside = np.sum(screw.power(self.twists(q, v), pushes[0]), axis=-1)
+        return vdot, np.stack([np.sum(v * tau, -1), outside, np.sum(v * lost, -1)], axis=-1)
 
 
 def piece(s: Array, coefficients: Array) -> tuple[Array, Array, Array]:

@@ -46,6 +46,7 @@ from remora.codegen.integration.statements import (
     Statement,
     While,
     hosts,
+    unchanged,
 )
 from remora.codegen.ir.graph import Signature
 from remora.dynamics.state_layout import WORKS
@@ -65,7 +66,6 @@ from remora.simulation.program.run_blocks import (
     numbers_of_noise,
     one,
     plus_one,
-    unchanged,
     wide_run,
 )
 from remora.simulation.program.run_equations import Break
@@ -244,8 +244,9 @@ class _RunProgram:
         cells += [Signature(name, (self._ny,)) for name in (*self._rates[1:], "moved")]
         cells += [Cell(f"at {i}", (1,), wide=True) for i in range(len(self._rates))]
         cells += [Signature("error", (1,)), Signature("reset fault", (1,))]
-        if self._tableau.hosted and self._adaptive:
-            cells.append(Signature("scale", (self._ny,)))
+        if self._adaptive:
+            names = [f"ratio {i}" for i in range(len(self._tableau.errors))]
+            cells += [Signature(name, (self._ny,)) for name in ("scale", *names)]
         if self._within:
             cells.append(Signature("dense trial", self._dense))
         if recorded.keeps_step:
@@ -590,7 +591,7 @@ class _RunProgram:
             def last(length: Array, *K: Array) -> tuple[Array, Array]:
                 return change(length, *K), change(length, *K)
 
-            return Run(Block(last if i == count else change, reads, to))
+            return Run(Block(last if i == count else change, reads, to, each=used.size > 0))
 
         nx = self._system.nx
 
@@ -626,10 +627,7 @@ class _RunProgram:
             self._candidate(),
         ]
         if self._adaptive:
-            reads = (
-                "q", "v", "x", "length", "rtol", "atol", *self._rates[: self._stages_count + 1]
-            )  # fmt: skip
-            found.append(Run(Block(self._error, reads, ("error",))))
+            found += self._error()
         else:
             found.append(Run(Block(_finite_sum, ("q end", "v end", "x end"), ("error",))))
         return found
@@ -646,10 +644,6 @@ class _RunProgram:
         scaled = ("scale",) if self._adaptive else ()
         state = ("q", "v", "x", "z", "work", "rest q")
         reads = ("t", "length", "fresh", "refused", *state, *touched, *scaled)
-        works = np.full(self._blocks.works, 1e300)  # any error
-
-        def scale(q: Array, v: Array, x: Array, rtol: Array, atol: Array) -> Array:
-            return concatenate([self._scale(q, v, x, rtol, atol), works])
 
         def checked(error: Array, *ends: Array) -> Array:
             return error + _finite_sum(*ends)
@@ -659,7 +653,7 @@ class _RunProgram:
             self._candidate(),
         ]  # fmt: skip
         if scaled:
-            found.insert(0, Run(Block(scale, ("q", "v", "x", "rtol", "atol"), scaled)))
+            found.insert(0, self._tolerances())
         if not self._adaptive:
             ends = ("q end", "v end", "x end")
             found.append(Run(Block(checked, ("error", *ends), ("error",))))
@@ -686,26 +680,41 @@ class _RunProgram:
         ends_of = [f"{name} end" for name in (*names, *rests)]
         return Run(Block(candidate, ("change", *names, *rests), ends_of))
 
-    def _error(
-        self, q: Array, v: Array, x: Array, h: Array, rtol: Array, atol: Array, *K: Array
-    ) -> Array:
-        """Return the error norm in units of the tolerance."""
-        scale = self._scale(q, v, x, rtol, atol)
-        norms: list[Array] = []
-        for weights in self._tableau.errors:
-            error = _weighted(weights, K)[: scale.shape[0]]  # not of the works
-            ratio = h * error / scale
-            norms.append(sqrt(vector.dot(ratio, ratio) / (scale.shape[0] + WORKS)))
-        if len(norms) == 1:
-            return norms[0]
-        fifth, third = norms
-        below = sqrt(fifth * fifth + 0.01 * third * third)
-        return fifth * fifth / select(less(0.0, below), below, 1.0)
+    def _error(self) -> list[Statement]:
+        """Return the statements that compute the error norm in units of the tolerance."""
+        estimates, works = self._tableau.errors, self._blocks.works
+        rates = self._rates[: self._stages_count + 1]
+        ratios = [f"ratio {i}" for i in range(len(estimates))]
 
-    def _scale(self, q: Array, v: Array, x: Array, rtol: Array, atol: Array) -> Array:
-        """Return the tolerance of each component of y besides works."""
-        size = concatenate([coordinate_magnitudes(self._robot, q), v, x])
-        return rtol * absolute(size) + atol
+        def each(h: Array, scale: Array, *K: Array) -> tuple[Array, ...]:
+            return tuple(h * _weighted(weights, K) / scale for weights in estimates)
+
+        def norm(*ratios: Array) -> Array:
+            norms: list[Array] = []
+            for ratio in ratios:
+                own = ratio[: ratio.shape[0] - works]  # not of the works
+                norms.append(sqrt(vector.dot(own, own) / (own.shape[0] + WORKS)))
+            if len(norms) == 1:
+                return norms[0]
+            fifth, third = norms
+            below = sqrt(fifth * fifth + 0.01 * third * third)
+            return fifth * fifth / select(less(0.0, below), below, 1.0)
+
+        return [
+            self._tolerances(),
+            Run(Block(each, ("length", "scale", *rates), ratios, each=True)),
+            Run(Block(norm, ratios, ("error",))),
+        ]
+
+    def _tolerances(self) -> Run:
+        """Return the tolerance of each component of y; any error of the works is tolerated."""
+        works = np.full(self._blocks.works, 1e300)
+
+        def scale(q: Array, v: Array, x: Array, rtol: Array, atol: Array) -> Array:
+            size = concatenate([coordinate_magnitudes(self._robot, q), v, x])
+            return concatenate([rtol * absolute(size) + atol, works])
+
+        return Run(Block(scale, ("q", "v", "x", "rtol", "atol"), ("scale",)))
 
     # Decisions ------------------------------------------------------------------------------------
 
@@ -862,7 +871,8 @@ class _RunProgram:
             parts += [length * _weighted(row, K) for row in tableau.dense_d]
             return concatenate([part[None] for part in parts], trailing=2)
 
-        return [Run(Block(coefficients, ("change", "length", *self._rates), ("dense trial",)))]
+        reads = ("change", "length", *self._rates)
+        return [Run(Block(coefficients, reads, ("dense trial",), each=True))]
 
     def _final(self) -> list[Statement]:
         """Return the statements that return the state of the run."""
