@@ -213,28 +213,17 @@ class LaneCode(ProgramCode):
         """Return the whole module."""
         w, program = self.w, self.plan.program
         arrays = [*self.inputs.values(), *(array for array, _ in self.outputs.values())]
-        parameters = [f"ptr noalias %{a}, i64 %s_{a}" for a in arrays]
-        parameters += ["i64 %n", "i64 %entries"]
-        parameters += [f"ptr noalias %table{k}" for k in range(len(program.tables))]
-        parameters += [f"i64 %capacity{k}" for k in range(len(program.buffers))]
-        w.put("%last = sub i64 %n, 1")
-        w.put("%any = icmp sgt i64 %n, 0")
-        w.put("br i1 %any, label %group, label %done")
-        w.label("group")
-        w.put("%b = phi i64 [0, %entry], [%next, %group.end]")
-        lowering.rows_of(w, self.lanes)
-        self.write()
-        w.put("br label %group.end")
-        w.label("group.end")
-        w.put(f"%next = add i64 %b, {self.lanes}")
-        w.put("%more = icmp slt i64 %next, %n")
-        w.put("br i1 %more, label %group, label %done")
-        w.label("done")
-        w.put("ret void")
+        more = ["", "i64 %entries"]
+        more += [f"ptr noalias %table{k}" for k in range(len(program.tables))]
+        more += [f"i64 %capacity{k}" for k in range(len(program.buffers))]
         # an aligned stack: spilled vectors do not straddle cache lines
-        head = f"define void @program({', '.join(parameters)}, ptr noalias %cells)"
-        head += f" alignstack({WIDEST})"
-        body = "\n".join([head + " {", "entry:", *w.lines, "}\n"])
+        rest = f"{', '.join(more)}, ptr noalias %cells) alignstack({WIDEST})"
+
+        def emit() -> None:
+            lowering.rows_of(w, self.lanes)
+            self.write()
+
+        body = lowering.rows_function(w, "program", arrays, self.lanes, emit, rest)
         taken, returned = ProgramInterface.of(program).dtypes(self.dtype)
         others = ["i64", *["ptr"] * len(program.tables), *["i64"] * len(program.buffers)]
         chunk = chunk_call.ir(

@@ -77,9 +77,8 @@ def planned(
     inputs = {s.name: cast(Cell, s) for s in program.inputs}
     cells = {s.name: cast(Cell, s) for s in program.cells}
     ready = _joined_in(program.prepared(dtype, fma).body, cells, single=dtype == "float32")
-    for name in read_names(ready) if in_parts else _read_in_loops(ready):
-        if name in inputs and name not in cells:
-            cells[name] = inputs[name]
+    read = read_names(ready) if in_parts else _read_in_loops(ready)
+    cells |= {n: s for n, s in inputs.items() if n in read and n not in cells}
     divergent = _divergent(ready, cells, inputs) if lanes > 1 else frozenset[str]()
     pruner = _Pruner(frozenset(cells), divergent)
     body, start = pruner.body(ready, frozenset(), frozenset())
