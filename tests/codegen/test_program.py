@@ -497,7 +497,7 @@ def test_inputs_in_loops_are_placed_in_their_order():
     """The machine code does not depend on the hashes of names, which differ between processes."""
     names = [f"number {k}" for k in range(12)]
     block = Block(lambda y, *numbers: y - sum(numbers), ("y", *names), ("y",))
-    inputs = [Signature(name, (1,)) for name in names]
+    inputs = [Cell(name, (1,)) for name in names]
     program = Program(
         inputs,
         [Cell("y", (1,))],
