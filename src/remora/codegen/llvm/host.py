@@ -136,7 +136,7 @@ class StoredCode:
             self._error: BaseException | None = error
 
     def loaded(self, symbols: tuple[str, ...]) -> LoadedCode:
-        """Return the code in memory when it is compiled."""
+        """Return the code in memory when it is compiled; to be called once."""
         if self._thread is not None:
             self._thread.join()
             if self._error is not None:
@@ -145,5 +145,6 @@ class StoredCode:
                 self._image = to_object(self._ir, host())
             kernel_cache.save(self._entry, kernel_cache.packed(self.about, self._image))
             self._thread, self._ir = None, ""
-        assert self._image is not None
-        return LoadedCode(self._image, symbols)
+        image, self._image = self._image, None
+        assert image is not None
+        return LoadedCode(image, symbols)
