@@ -11,7 +11,7 @@ import pytest
 import needs
 import remora as rm
 from public_names import public
-from remora.codegen.export import c, c_test_program, c_text
+from remora.codegen.export import c, c_text
 from remora.codegen.ir import graph_passes
 from remora.codegen.ir.graph import Graph, Signature, interpret
 from remora.codegen.ir.trace import trace
@@ -220,10 +220,10 @@ def test_scalars_empty_arrays_unused_arguments_and_several_outputs(tmp_path):
 
 @needs.compiler
 def test_a_function_of_nothing(tmp_path):
-    graph = Graph((), (Signature("out", (c_test_program.CANDIDATES,)),))
-    graph.results = [[graph.const(k / 3) for k in range(c_test_program.CANDIDATES)]]
+    graph = Graph((), (Signature("out", (c.CANDIDATES,)),))
+    graph.results = [[graph.const(k / 3) for k in range(c.CANDIDATES)]]
     built = Library(graph, "table", "float64", tmp_path)
-    assert np.array_equal(built()[0], np.arange(c_test_program.CANDIDATES) / 3)
+    assert np.array_equal(built()[0], np.arange(c.CANDIDATES) / 3)
     assert built.test() == (0, "good")
 
 

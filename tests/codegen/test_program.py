@@ -427,6 +427,20 @@ def test_cells_of_one_iteration_need_no_mask():
     assert {"rounds", "sum", "left", "last"} <= masked
 
 
+def test_inputs_in_loops_are_placed_in_their_order():
+    """The machine code does not depend on the hashes of names, which differ between processes."""
+    names = [f"number {k}" for k in range(12)]
+    block = Block(lambda y, *numbers: y - sum(numbers), ("y", *names), ("y",))
+    inputs = [Cell(name, (1,)) for name in names]
+    program = Program(
+        inputs,
+        [Cell("y", (1,))],
+        [While("y", [Run(block)]), Sample(Block(lambda y: y, ["y"], ["end"]))],
+    )
+    cells = list(planned(program, "float64").cells)
+    assert [name for name in cells if name != "y"] == names
+
+
 def test_conditional_samples():
     """What no run writes is NaN."""
     program = Program(

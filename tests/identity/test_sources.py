@@ -10,7 +10,7 @@ import sys
 import pytest
 
 import remora as rm
-from remora.codegen.kernel import entry_key
+from remora.codegen.kernel_cache import entry_key
 from remora.dynamics.kernels.cache_keys import kernel_key, value_key
 from remora.identity import sources
 from remora.identity.digest import code_key

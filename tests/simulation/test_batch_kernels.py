@@ -7,6 +7,9 @@ import pytest
 
 import remora as rm
 from plain_settings import grouped
+from remora.codegen.integration.program_cpu import ProgramKernel
+from remora.dynamics.kernels import kernel_memory
+from remora.identity.recent import Recent
 from remora.simulation.batch import batch_phases
 from remora.simulation.program import event_search
 
@@ -25,9 +28,14 @@ def keys(monkeypatch):
         return found[-1]
 
     monkeypatch.setattr(batch_phases, "value_key", value_key)
-    for name in ("_kept", "_recent"):
-        monkeypatch.setattr(batch_phases, name, {})
+    monkeypatch.setattr(kernel_memory, "_memory", Recent(100))
     return found
+
+
+def programs():
+    """Return the programs in memory."""
+    found = (kernel for kernel, _ in kernel_memory._memory._values.values())
+    return list({id(k): k for k in found if isinstance(k, ProgramKernel)}.values())
 
 
 def test_the_same_robot_is_not_digested_again(keys):
@@ -40,7 +48,7 @@ def test_the_same_robot_is_not_digested_again(keys):
     rm.simulate_batch(copy, Q, V, **grouped(True, **OPTIONS))
     assert len(keys) == 2  # another object, compared by value
     assert keys[0] == keys[1]
-    assert len(batch_phases._kept) == 1
+    assert len(programs()) == 1
 
 
 @pytest.mark.parametrize(
@@ -89,13 +97,12 @@ def test_more_nodes_of_the_event_search_are_not_more_code(keys, monkeypatch):
     sizes, times, frame = [], [], ROBOT.bodies[-1].name
     for count in (5, 9):
         monkeypatch.setattr(event_search, "NODES", tuple(np.linspace(0.0, 1.0, count)))
-        batch_phases._kept.clear()
-        batch_phases._recent.clear()
+        monkeypatch.setattr(kernel_memory, "_memory", Recent(100))
         event = rm.Event(lambda t, q, v: rm.frame_pose(ROBOT, q, frame)[7] - 0.3, "there")
         batch = rm.simulate_batch(
             ROBOT, Q, V, 2.0, integrator="dopri5", events=[event], record=rm.Record(progress=False)
         )
-        (kernel,) = batch_phases._kept.values()
+        (kernel,) = programs()
         sizes.append(len(repr(kernel.program.content())))
         times.append(batch.events.times)
     assert sizes[1] < 1.2 * sizes[0]

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import ctypes
 import importlib
-import json
 import math
-import os
 import threading
 import zlib
 from collections.abc import Callable, Mapping, Sequence
@@ -14,19 +11,28 @@ from typing import Any, Self
 
 import numpy as np
 
-from remora.algebra.array_ops import Array, ArrayLike, casadi, is_array, refuse_other_arrays
+from remora.algebra.array_ops import Array, ArrayLike
 from remora.codegen import kernel_cache
 from remora.codegen.ir import graph_passes
-from remora.codegen.ir.arguments import batch_of, common_batch, listed, ordered, wrong_dtype
+from remora.codegen.ir.arguments import listed, ordered
 from remora.codegen.ir.graph import Graph, Signature
-from remora.codegen.llvm import chunk_call, fast_call, host, lowering, thread_team
+from remora.codegen.llvm import chunk_call, fast_call, host, lowering
 from remora.codegen.llvm.fast_call import address
+from remora.codegen.llvm.row_calls import (
+    IN_ROWS,
+    WRITEABLE,
+    apart,
+    in_rows,
+    plain_rows,
+    results_for,
+    run,
+    scratch_for,
+    thread_count,
+)
 from remora.codegen.traced_function import TracedFunction, nothing_to_run
 from remora.codegen.tree_loops import loop_lowering
 from remora.codegen.tree_loops.loops import Loops
-from remora.errors import ShapeError
-from remora.identity.digest import code_key, digest
-from remora.identity.sources import CODEGEN, source_digest
+from remora.identity.digest import code_key
 
 llvmlite: Any = importlib.import_module("llvmlite")
 
@@ -35,14 +41,9 @@ SMALLEST_CHUNK = 1024
 #: States that a kernel computes one by one before code for SIMD lanes pays for its compilation.
 FEW_STATES = 20_000
 #: Functions of each piece of code of a kernel: for one state after the other, for SIMD lanes.
-_PIECES = {"alone": ("alone", "fast"), "lanes": ("kernel", "chunk")}
+_PIECES = {"alone": ("chunk", "fast"), "lanes": ("chunk",)}
 #: Kernels of loops are one piece.
-_LOOPS = {"loops": ("kernel", "chunk", "fast")}
-#: Size of the widest vector register, in bytes.
-WIDEST = 64
-#: NumPy's flags of an array that is contiguous and aligned.
-_IN_ROWS = 0x0101
-_WRITEABLE = 0x0400
+_LOOPS = {"loops": ("chunk", "fast")}
 _compiling = threading.RLock()
 
 
@@ -126,7 +127,6 @@ class Kernel(TracedFunction):
             if result is not None:
                 return result
         out, threads = options.pop("out", None), options.pop("threads", 1)
-        check_threads(threads)
         if options or len(arguments) != len(self.inputs):
             arguments = tuple(ordered(self.name, self.inputs, arguments, options))
         return self._general(arguments, out, threads)
@@ -157,18 +157,22 @@ class Kernel(TracedFunction):
     def _begin(self, key: str | None) -> None:
         """Get what the code is made of, from the cache or by tracing."""
         self._host = host.host()
-        target = [self._host.triple, self._host.cpu, self._host.features, self.dtype]
-        entry = entry_key("given", key, self._loops is not None, *target) if key else None
+        target = *self._host.code, self.dtype
+        entry = (
+            kernel_cache.entry_key("given", key, self._loops is not None, *target) if key else None
+        )
         stored = kernel_cache.load(entry) if entry else None
         if entry is None and self._loops is None:
-            entry = entry_key("graph", self.graph.content(), *target)
+            entry = kernel_cache.entry_key("graph", self.graph.content(), *target)
             stored = kernel_cache.load(entry)
         if stored is not None:
-            self._source, self._scratch, (self.outputs,) = unpacked(stored)
+            (self._scratch, outputs), self._source = kernel_cache.unpacked(stored)
+            self.outputs = tuple(Signature(n, tuple(shape)) for n, shape in outputs)
         else:
             self._source = self._straight() if self._loops is None else self._rolled()
             if entry is not None:
-                kernel_cache.save(entry, packed(self._source, self._scratch, self.outputs))
+                about = self._scratch, [(s.name, s.shape) for s in self.outputs]
+                kernel_cache.save(entry, kernel_cache.packed(about, self._source))
         self._entry = entry
         self._images: dict[str, bytes] = {}
         self._start()
@@ -201,18 +205,16 @@ class Kernel(TracedFunction):
         prepared, results = Graph.from_bytes(self._source), len(self.outputs)
         # one lane: the same operations in the same order
         lanes = 1 if piece == "alone" else self._host.lanes(self.dtype)
-        first, second = _PIECES[piece]
-        text = lowering.lower(prepared, first, self.dtype, lanes)
+        text = lowering.lower(prepared, "kernel", self.dtype, lanes)
+        text += chunk_call.ir(len(self.inputs) + results, "kernel", "chunk", self.dtype)
         if piece == "alone":
-            text += fast_call.ir(self.inputs, results, first, second, self.dtype)
-        else:
-            text += chunk_call.ir(len(self.inputs) + results, first, second, self.dtype)
+            text += fast_call.ir(self.inputs, results, "kernel", "fast", self.dtype)
         return text + "\n".join(lowering.declared(prepared, self.dtype, lanes))
 
     def _stored(self, piece: str) -> bytes | None:
         """Return the object code of a piece, if there is any so far."""
         if piece not in self._images and self._entry is not None:
-            found = kernel_cache.load(entry_key("piece", self._entry, piece))
+            found = kernel_cache.load(kernel_cache.entry_key("piece", self._entry, piece))
             if found is not None:
                 self._images[piece] = found
         return self._images.get(piece)
@@ -226,14 +228,8 @@ class Kernel(TracedFunction):
             if image is None:
                 image = self._images[piece] = host.to_object(self._text(piece), self._host)
                 if self._entry is not None:
-                    kernel_cache.save(entry_key("piece", self._entry, piece), image)
+                    kernel_cache.save(kernel_cache.entry_key("piece", self._entry, piece), image)
             code = host.LoadedCode(image, self._pieces[piece])
-            arrays = len(self.inputs) + len(self.outputs)
-            more = [ctypes.c_void_p] if self._scratch else []
-            prototype = ctypes.CFUNCTYPE(
-                None, *[ctypes.c_void_p, ctypes.c_int64] * arrays, ctypes.c_int64, *more
-            )
-            self._functions[piece] = prototype(code.address[self._pieces[piece][0]])
             if (
                 "fast" in code.address
                 and fast_call.available()
@@ -263,7 +259,6 @@ class Kernel(TracedFunction):
         """Set up a kernel of which no code has been loaded."""
         self._pieces = _PIECES if self._loops is None else _LOOPS
         self._loaded: dict[str, host.LoadedCode] = {}
-        self._functions: dict[str, Any] = {}
         self._states = 0  # of batches, computed one by one
         self._rows = [(s.shape, s.size) for s in (*self.inputs, *self.outputs)]
         self.fast: Any = None
@@ -300,7 +295,7 @@ class Kernel(TracedFunction):
         if not arguments or type(arguments[0]) is not np.ndarray or not arguments[0].shape:
             return None
         n, outputs = arguments[0].shape[0], len(self.outputs)
-        call = plain_rows(arguments, self._rows[: len(self.inputs)], n, self.dtype, _IN_ROWS)
+        call = plain_rows(arguments, self._rows[: len(self.inputs)], n, self.dtype, IN_ROWS)
         if call is None or not n:
             return None
         results: list[Any] = [out]
@@ -311,7 +306,7 @@ class Kernel(TracedFunction):
         elif outputs > 1:
             return None
         rows = plain_rows(
-            results, self._rows[len(self.inputs) :], n, self.dtype, _IN_ROWS | _WRITEABLE
+            results, self._rows[len(self.inputs) :], n, self.dtype, IN_ROWS | WRITEABLE
         )
         if rows is None:
             return None
@@ -324,22 +319,11 @@ class Kernel(TracedFunction):
 
     def _run(self, call: list[int], n: int, threads: int) -> None:
         """Run the kernel over all states, in chunks if several threads share them."""
-        threads = (os.cpu_count() or 1) if threads == 0 else threads
-        count = min(threads, max(1, n // SMALLEST_CHUNK))
+        count = thread_count(threads, n // SMALLEST_CHUNK)
         piece = self._piece(n, shared=count > 1)
-        function = self._functions.get(piece)
-        if function is None:
-            self._code(piece)
-            function = self._functions[piece]
-        if count == 1 and not self._scratch:
-            function(*call, n)
-            return
+        code = self._loaded.get(piece) or self._code(piece)
         room, scratch = scratch_for(count, self._scratch)
-        if count > 1:
-            chunk, lanes = self._code(piece).address["chunk"], self._host.lanes(self.dtype)
-            thread_team.run_shared(chunk, call, n, count, scratch, lanes)
-        else:
-            function(*call, n, scratch[0])
+        run(code, call, n, count, scratch, self._host.lanes(self.dtype))
         del room
 
     def _piece(self, n: int, shared: bool) -> str:
@@ -350,8 +334,8 @@ class Kernel(TracedFunction):
         """
         if self._loops is not None:
             return "loops"
-        if shared or "lanes" in self._functions:
-            return "lanes" if n > 1 or "alone" not in self._functions else "alone"
+        if shared or "lanes" in self._loaded:
+            return "lanes" if n > 1 or "alone" not in self._loaded else "alone"
         if n == 1:
             return "alone"
         self._states += n
@@ -367,212 +351,8 @@ def _made_with(told: Mapping[str, Any], loops: Callable[[], Loops] | None) -> st
         loops: builds the tree loops that are compiled instead.
     """
     if "graph" in told:
-        return entry_key("graph", told["graph"].content())
+        return kernel_cache.entry_key("graph", told["graph"].content())
     function = told["_function"]
     parts = getattr(function, "identity_parts", None)  # without what differs by process
     key = code_key(function if parts is None else (type(function), parts()), loops)
-    return None if key is None else entry_key("given", key)
-
-
-def check_threads(threads: object) -> None:
-    """Raise unless `threads` is a valid number of threads."""
-    if not isinstance(threads, int) or threads < 0:
-        raise ShapeError(f"threads must be a number of threads, or 0, not {threads!r}")
-
-
-def plain_rows(
-    arrays: Sequence[Any],
-    rows: Sequence[tuple[tuple[int, ...], int]],
-    n: int,
-    dtype: str,
-    flags: int,
-) -> list[int] | None:
-    """Return a pointer and stride per array, or None unless all are plain arrays of n rows.
-
-    Args:
-        arrays: any objects.
-        rows: shape and size of a row of each.
-        n: number of rows.
-        dtype: dtype that they must have.
-        flags: NumPy's flags that they must have.
-    """
-    call: list[int] = []
-    for a, (shape, size) in zip(arrays, rows, strict=True):
-        if (
-            type(a) is not np.ndarray
-            or a.dtype != dtype
-            or a.flags.num & flags != flags
-            or a.shape != (n, *shape)
-        ):
-            return None
-        call.append(address(a))
-        call.append(size)
-    return call
-
-
-def scratch_for(threads: int, size: int) -> tuple[Array, tuple[int, int]]:
-    """Return scratch memory, its first vector-aligned address, and the bytes of each thread.
-
-    Args:
-        threads: number of threads.
-        size: bytes that a thread needs.
-    """
-    each = -(-size // WIDEST) * WIDEST
-    room: Array = np.empty(threads * each + WIDEST * (size > 0), np.uint8)
-    return room, (-(-address(room) // WIDEST) * WIDEST, each)
-
-
-def in_rows(
-    kernel: str,
-    inputs: Sequence[Signature],
-    arguments: Sequence[ArrayLike],
-    dtype: str | Sequence[str],
-) -> tuple[tuple[int, ...], list[int], list[Array]]:
-    """Return the batch shape, a pointer and stride per argument, and the arrays they point into.
-
-    Args:
-        kernel: name of the kernel, for error messages.
-        inputs: names and shapes of the arguments.
-        arguments: as passed by the caller.
-        dtype: dtype of all arguments, or of each.
-    """
-    dtypes = [dtype] * len(inputs) if isinstance(dtype, str) else dtype
-    arrays: list[Array] = []
-    batches: list[tuple[int, ...]] = []
-    for argument, s, own in zip(arguments, inputs, dtypes, strict=True):
-        a = _taken(kernel, argument, s, own)
-        arrays.append(a)
-        batches.append(batch_of(kernel, s, a.shape))
-    batch = batches[0] if batches else ()
-    if batches.count(batch) < len(batches):
-        batch = common_batch(inputs, batches)
-    call: list[int] = []
-    kept: list[Array] = []
-    for a, own, s in zip(arrays, batches, inputs, strict=True):
-        if own == batch:
-            rows, stride = a, s.size
-        elif math.prod(own) == 1:
-            rows, stride = a, 0  # shared by all states
-        else:
-            rows, stride = np.ascontiguousarray(np.broadcast_to(a, batch + s.shape)), s.size
-        kept.append(rows)
-        call += [address(rows), stride]
-    return batch, call, kept
-
-
-def _taken(kernel: str, argument: ArrayLike, signature: Signature, dtype: str) -> Array:
-    """Return an argument as a contiguous, aligned array of the kernel's dtype."""
-    if type(argument) is np.ndarray:
-        if argument.dtype == dtype and argument.flags.num & _IN_ROWS == _IN_ROWS:
-            return argument
-    else:
-        refuse_other_arrays(argument, f"{signature.name} of kernel {kernel}")
-    try:
-        a: Array = np.asarray(argument)
-    except ValueError as error:  # rows of different lengths
-        raise ShapeError(f"{signature.name} of kernel {kernel} is no array: {error}") from None
-    if a.dtype != dtype and not np.can_cast(a.dtype, dtype, "safe"):
-        raise ShapeError(wrong_dtype(f"{signature.name} of kernel {kernel}", a.dtype, dtype))
-    batch_of(kernel, signature, a.shape)  # before a copy is made
-    return np.require(a, dtype, ["C", "A"])
-
-
-def results_for(
-    out: Any, shapes: Sequence[tuple[int, ...]], dtype: str | Sequence[str]
-) -> list[Array]:
-    """Return arrays for the results: those passed as `out`, if they fit, or new ones.
-
-    Args:
-        out: as passed by the caller.
-        shapes: shapes of the results.
-        dtype: dtype of all results, or of each.
-    """
-    dtypes = [dtype] * len(shapes) if isinstance(dtype, str) else dtype
-    if out is None:
-        return [np.empty(shape, d) for shape, d in zip(shapes, dtypes, strict=True)]
-    given: list[Any] = [out]
-    if len(shapes) > 1:
-        try:
-            given = list(out)
-        except TypeError:
-            name = type(out).__name__
-            raise ShapeError(f"out must be {len(shapes)} arrays, not {name}") from None
-    if len(given) != len(shapes):
-        raise ShapeError(f"out must be {len(shapes)} arrays, not {len(given)}")
-    for r, shape, d in zip(given, shapes, dtypes, strict=True):
-        fits = (
-            is_array(r)
-            and r.shape == shape
-            and r.dtype == d
-            and r.flags.c_contiguous
-            and r.flags.aligned
-            and r.flags.writeable
-        )
-        if not fits:
-            raise ShapeError(f"out must be a contiguous, writeable {d} array of shape {shape}")
-    return given
-
-
-def apart(
-    kernel: str,
-    inputs: Sequence[Signature],
-    call: Sequence[int],
-    kept: Sequence[Array],
-    results: Sequence[Array],
-) -> tuple[list[int], list[Array]]:
-    """Return a call whose arguments do not overlap its results.
-
-    An argument that is the same array as a result is copied. An argument that partly overlaps a
-    result is refused, and so are two results that overlap.
-
-    Args:
-        kernel: name of the kernel, for error messages.
-        inputs: names and shapes of the arguments.
-        call: a pointer and a stride for each argument.
-        kept: the contiguous arrays they point into.
-        results: output arrays.
-    """
-    call, kept = list(call), list(kept)
-    for k, one in enumerate(results):
-        if any(np.may_share_memory(one, other) for other in results[:k]):
-            raise ShapeError(f"two arrays of out of kernel {kernel} share memory")
-        for i, (rows, s) in enumerate(zip(kept, inputs, strict=True)):
-            if not rows.size or not one.size or not np.may_share_memory(rows, one):
-                continue
-            if address(rows) != address(one) or rows.nbytes != one.nbytes:
-                raise ShapeError(
-                    f"out of kernel {kernel} shares a part of its memory with the argument "
-                    f"{s.name}: give an array of its own, or exactly that of the argument"
-                )
-            kept[i] = rows.copy()
-            call[2 * i] = address(kept[i])
-    return call, kept
-
-
-def _libraries() -> list[str]:
-    """Return the versions of the libraries that determine the machine code."""
-    return [np.__version__, str(casadi.__version__), str(llvmlite.__version__)]
-
-
-def entry_key(*parts: Any) -> str:
-    """Return the key of a cache entry: a digest by value of everything its content depends on.
-
-    Args:
-        *parts: a graph or program, or a key of the function that it is made of; the processor.
-    """
-    return digest(source_digest(*CODEGEN), _libraries(), *parts)
-
-
-def packed(image: bytes, scratch: int, *arrays: Sequence[Signature]) -> bytes:
-    """Return a cache entry: machine code, its scratch size, and names and shapes of arrays."""
-    named = [[[s.name, s.shape] for s in signatures] for signatures in arrays]
-    head = json.dumps([scratch, *named]).encode()
-    return len(head).to_bytes(4, "little") + head + image
-
-
-def unpacked(data: bytes) -> tuple[bytes, int, list[tuple[Signature, ...]]]:
-    """Return the contents of an entry made by `packed`."""
-    size = int.from_bytes(data[:4], "little")
-    scratch, *named = json.loads(data[4 : 4 + size])
-    arrays = [tuple(Signature(n, tuple(shape)) for n, shape in signatures) for signatures in named]
-    return data[4 + size :], scratch, arrays
+    return None if key is None else kernel_cache.entry_key("given", key)

@@ -9,16 +9,41 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import importlib
+import json
 import os
 import stat
 import tempfile
 import warnings
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from remora.algebra.array_ops import casadi
+from remora.identity.digest import digest
+from remora.identity.sources import CODEGEN, source_digest
+
+llvmlite: Any = importlib.import_module("llvmlite")
 
 #: Format of an entry: this line, the key, the hash of key and payload, the payload.
 _MAGIC = b"remora kernel 2\n"
 _KEY, _HASH = 64, 32
 _warned: set[Path] = set()
+
+
+def entry_key(*parts: Any) -> str:
+    """Return the key of a cache entry: a digest by value of everything its content depends on.
+
+    Args:
+        *parts: a graph or program, or a key of the function that it is made of; the processor.
+    """
+    return digest(source_digest(*CODEGEN), _libraries(), *parts)
+
+
+def _libraries() -> list[str]:
+    """Return the versions of the libraries that determine the machine code."""
+    return [np.__version__, str(casadi.__version__), str(llvmlite.__version__)]
 
 
 def folder() -> Path:
@@ -70,6 +95,18 @@ def save(key: str, payload: bytes) -> None:
             os.replace(name, place / key)
         except OSError:
             os.unlink(name)
+
+
+def packed(about: Any, code: bytes) -> bytes:
+    """Return code with what must be known of it, JSON values, as one payload."""
+    head = json.dumps(about).encode()
+    return len(head).to_bytes(8, "little") + head + code
+
+
+def unpacked(payload: bytes) -> tuple[Any, bytes]:
+    """Return the parts of a payload made by `packed`."""
+    end = 8 + int.from_bytes(payload[:8], "little")
+    return json.loads(payload[8:end]), payload[end:]
 
 
 def packed_entry(key: str, payload: bytes) -> bytes:

@@ -12,19 +12,26 @@ import functools
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from remora.algebra.array_ops import Array
-from remora.codegen.export.c import ARITHMETIC, layout, statements, without_floor
+from remora.codegen.export.c_statements import prepared, statements
 from remora.codegen.export.c_text import SCALARS, comment, decimal, identifier, number
-from remora.codegen.ir import graph_passes
 from remora.codegen.ir.graph import Graph, Signature
 from remora.codegen.ir.trace import trace, with_symbols
 from remora.errors import RemoraError
 
+#: Beginning of every source file: what the bits of the results rely on.
+ARITHMETIC = """#ifdef __FAST_MATH__
+#error "-ffast-math drops roundings that sine and cosine are made of: compile without it"
+#endif
+#ifdef __clang__
+#pragma STDC FP_CONTRACT OFF /* bits as in the reference; gcc: -std=c99 or -ffp-contract=off */
+#endif
+"""
 #: Values of the members of structs: by role, then by name.
 Values: TypeAlias = Mapping[str, Mapping[str, Array]]
 
@@ -96,7 +103,7 @@ class Function:
     """A function `void NAME_function(...)` with one pointer per struct.
 
     Attributes:
-        name: an identifier.
+        name: an identifier; empty: the function is called as the module.
         arguments: roles of the structs, in order; those that the module does not have are left out.
         writes: roles of the structs that it changes; the others are const.
         graph: what it computes, inputs and outputs `role.member`; None: see `body`.
@@ -130,6 +137,7 @@ class Module:
         about: comment lines at the top of the header.
         includes: standard headers that the header needs.
         text: C text in front of the functions of the source file.
+        sizes: numbers of elements of arrays, written as macros `NAME_size_ARRAY`.
     """
 
     name: str
@@ -139,11 +147,16 @@ class Module:
     about: tuple[str, ...] = ()
     includes: tuple[str, ...] = ()
     text: str = ""
+    sizes: Mapping[str, int] = field(default_factory=dict[str, int])
 
     @property
     def roles(self) -> dict[str, Struct]:
         """The structs by role."""
         return {struct.role: struct for struct in self.structs}
+
+    def called(self, function: Function) -> str:
+        """Return the name of a function in C."""
+        return f"{self.name}_{function.name}" if function.name else self.name
 
     def pointers(self, function: Function) -> list[str]:
         """Return the roles of the structs that a function takes."""
@@ -205,11 +218,6 @@ def read_elements(graphs: Sequence[Graph]) -> dict[str, list[int]]:
     return {name: sorted(elements) for name, elements in found.items()}
 
 
-def prepared(graph: Graph, dtype: str) -> Graph:
-    """Return a graph as it is written in C: elementary functions expanded, nothing fused."""
-    return without_floor(graph_passes.prepared(graph, dtype, fma=False), dtype)
-
-
 # Text -------------------------------------------------------------------------------------------
 
 
@@ -224,7 +232,9 @@ def header(module: Module) -> str:
         "There are no globals and there is no dynamic memory: functions may run in several threads",
         "at once, each with its own state. Values are not checked: NaN in, NaN out.",
     ]  # fmt: skip
-    public = [_struct(module, s) for s in module.structs if not s.local]
+    sizes = [f"#define {name}_size_{array} {size}" for array, size in module.sizes.items()]
+    public = ["\n".join(sizes)] if sizes else []
+    public += [_struct(module, s) for s in module.structs if not s.local]
     public += [f"{_documented(module, f)};" for f in module.functions if not f.local]
     body = "\n\n".join(public)
     includes = "".join(f"#include <{x}>\n" for x in module.includes)
@@ -273,6 +283,19 @@ def source(module: Module) -> str:
 {ARITHMETIC}
 {body}
 """
+
+
+def layout(signature: Signature, own: str) -> str:
+    """Return the memory layout of an array: `(13, 13)  element (i, j) is out[13*i + j]`."""
+    text = f"({', '.join(map(str, signature.shape))})" if signature.shape else "one number"
+    if len(signature.shape) > 1:
+        letters = "ijklmn"[: len(signature.shape)]
+        strides = [math.prod(signature.shape[k + 1 :]) for k in range(len(letters))]
+        place = " + ".join(
+            f"{s}*{x}" if s != 1 else x for s, x in zip(strides, letters, strict=True)
+        )
+        text += f"  element ({', '.join(letters)}) is {own}[{place}]"
+    return text if signature.name == own else f"{text}  {signature.name}"
 
 
 def initializer(
@@ -339,7 +362,7 @@ def _prototype(module: Module, function: Function) -> str:
         for role in module.pointers(function)
     ]
     static = "static " if function.local else ""
-    head = f"{static}void {module.name}_{function.name}("
+    head = f"{static}void {module.called(function)}("
     indent = ",\n" + " " * len(head)
     listed = ", ".join([*passed, *function.more]) or "void"
     if len(head) + len(listed) + 2 > 100:

@@ -18,8 +18,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from remora.atomic_files import write_bytes, write_text
-from remora.codegen.export import c, c_test_program, c_text
+from remora.atomic_files import write_bytes
+from remora.codegen.export import c, c_module, c_statements, c_test_program, c_text
 from remora.codegen.ir import graph_passes
 from remora.codegen.ir.graph import Graph, Signature
 from remora.codegen.llvm import lowering
@@ -132,19 +132,19 @@ def write_object(
     fma = has(machine, "fma", dtype)
     prepared = graph_passes.prepared(graph, dtype, fma=fma)
     if "floor" in prepared.count() and not has(machine, "floor", dtype):
-        prepared = c.without_floor(prepared, dtype)
+        prepared = c_statements.without_floor(prepared, dtype)
     image = compiled(ir(prepared, name, dtype), machine)
     needs = ", ".join(undefined(image)) or "nothing"
     remarks = [
         f"{name}.o: {' '.join(filter(None, (machine.triple, machine.cpu, machine.features)))}",
         f"{'fused' if fma else 'no fused'} multiply-add; the linker must find: {needs}.",
     ]
-    folder = Path(directory)
-    files = [folder / f"{name}{end}" for end in (".h", ".o", "_test.c")]
-    write_text(files[0], c.header(graph, name, dtype, notes, remarks), "ascii", parents=True)
-    write_bytes(files[1], image)
-    write_text(files[2], c_test_program.test_program(graph, name, dtype), "ascii")
-    return files
+    texts = {
+        f"{name}.h": c_module.header(c.module_of(graph, name, dtype, notes, remarks)),
+        f"{name}_test.c": c.vector_test(graph, name, dtype),
+    }
+    header, test = c_test_program.write_files(directory, texts)
+    return [header, write_bytes(Path(directory) / f"{name}.o", image), test]
 
 
 def ir(graph: Graph, name: str, dtype: str) -> str:

@@ -7,7 +7,7 @@ import ctypes
 import numpy as np
 
 from remora.algebra.array_ops import Array
-from remora.codegen.export import c_module, objects
+from remora.codegen.export import c_module, c_statements, objects
 from remora.codegen.ir.graph import Graph
 from remora.codegen.llvm import host
 
@@ -22,7 +22,7 @@ class UnfusedCode:
     def __init__(self, graph: Graph, dtype: str) -> None:
         """Compile."""
         self._graph, self._dtype = graph, np.dtype(dtype)
-        text = objects.ir(c_module.prepared(graph, dtype), "unfused", dtype)
+        text = objects.ir(c_statements.prepared(graph, dtype), "unfused", dtype)
         self._code = host.LoadedCode(host.to_object(text, host.host()), ("unfused",))
         count = len(graph.inputs) + len(graph.outputs)
         prototype = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * count)

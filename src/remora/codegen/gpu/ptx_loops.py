@@ -12,10 +12,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from remora.codegen.gpu import ptx
+from remora.codegen.llvm.lowering import Writer
 from remora.codegen.tree_loops.item_classes import LoopPlan, classed
 from remora.codegen.tree_loops.loop_lowering import constants, sweeps
 from remora.codegen.tree_loops.loops import Loops
-from remora.codegen.tree_loops.memory import Blocks, LaneMemory
+from remora.codegen.tree_loops.memory import LaneMemory
 from remora.codegen.tree_loops.step_code import StepCode
 from remora.codegen.tree_loops.tables import tables
 from remora.errors import RemoraError
@@ -65,35 +66,35 @@ class ThreadMemory(LaneMemory):
         super().__init__(plan, dtype, lanes=1)
         self._layout = dict(zip((*self.arrays, *self.results), layouts, strict=True))
 
-    def begin(self, w: Blocks) -> None:
+    def begin(self, w: Writer) -> None:
         """Emit the setup of state `%b`."""
         for array, layout in self._layout.items():
             offset = w.emit(f"mul i64 %b, %s_{array}") if layout == "rows" else "%b"
             w.put(f"%{array}.row0 = getelementptr {self.scalar}, {_GLOBAL} %{array}, i64 {offset}")
         self.clear_shared(w)
 
-    def row(self, w: Blocks, array: str, lane: int, start: str, k: int = 0) -> str:
+    def row(self, w: Writer, array: str, lane: int, start: str, k: int = 0) -> str:
         """Return the address of number `start + k` of an array."""
         offset = w.emit(f"add i64 {start}, {k}") if k else start
         if self._layout[array] == "columns":
             offset = w.emit(f"mul i64 {offset}, %s_{array}")
         return w.emit(f"getelementptr {self.scalar}, {_GLOBAL} %{array}.row0, i64 {offset}")
 
-    def table(self, w: Blocks, name: str, kind: str, index: str, k: int) -> str:
+    def table(self, w: Writer, name: str, kind: str, index: str, k: int) -> str:
         """Return an entry of a constant table."""
         start = w.emit(f"getelementptr {kind}, {_GLOBAL} @{name}, i64 {index}")
         place = w.emit(f"getelementptr {kind}, {_GLOBAL} {start}, i64 {k}")
         return w.emit(f"load {kind}, {_GLOBAL} {place}")
 
-    def _scratch(self, w: Blocks, place: str, k: int) -> str:
+    def _scratch(self, w: Writer, place: str, k: int) -> str:
         index = w.emit(f"add i64 {place}, {k}")
         offset = w.emit(f"mul i64 {index}, %threads")
         return w.emit(f"getelementptr {self.scalar}, {_GLOBAL} %own, i64 {offset}")
 
-    def _get(self, w: Blocks, place: str) -> str:
+    def _get(self, w: Writer, place: str) -> str:
         return w.emit(f"load {self.vector}, {_GLOBAL} {place}")
 
-    def _put(self, w: Blocks, place: str, value: str) -> None:
+    def _put(self, w: Writer, place: str, value: str) -> None:
         w.put(f"store {self.vector} {value}, {_GLOBAL} {place}")
 
 

@@ -33,8 +33,8 @@ from remora.codegen.integration.statements import (
     While,
     hosts,
 )
-from remora.codegen.kernel import WIDEST
 from remora.codegen.llvm import fast_call
+from remora.codegen.llvm.row_calls import WIDEST
 
 #: Bytes of a word behind the cells.
 WORD = 8

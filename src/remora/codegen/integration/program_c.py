@@ -17,8 +17,8 @@ from typing import cast
 
 import numpy as np
 
-from remora.codegen.export.c import statements, without_floor
 from remora.codegen.export.c_module import Function, Member
+from remora.codegen.export.c_statements import statements, without_floor
 from remora.codegen.export.c_text import SCALARS, identifier, number
 from remora.codegen.export.random_c import random_functions
 from remora.codegen.integration import random_words

@@ -36,7 +36,6 @@ from remora.codegen.integration.statements import (
 from remora.codegen.ir.graph import Signature
 from remora.codegen.llvm import lowering
 from remora.codegen.llvm.lowering import SCALARS, constant, vector
-from remora.codegen.tree_loops.memory import Blocks
 from remora.errors import RemoraError
 
 
@@ -73,7 +72,7 @@ class ProgramCode:
 
     def __init__(self, plan: ProgramPlan, dtype: str, lanes: int) -> None:
         """Start with no code."""
-        self.w = Blocks()
+        self.w = lowering.Writer()
         self.plan, self.dtype, self.lanes = plan, dtype, lanes
         self.scalar = SCALARS[dtype]
         self.inputs = {s.name: f"a{k}" for k, s in enumerate(plan.program.inputs)}
@@ -330,9 +329,4 @@ class ProgramCode:
 
     def everywhere(self, x: str, scalar: str) -> str:
         """Emit a number broadcast to all lanes."""
-        if self.lanes == 1:
-            return x
-        t = vector(scalar, self.lanes)
-        one = self.w.emit(f"insertelement {t} poison, {scalar} {x}, i32 0")
-        zeros = f"<{self.lanes} x i32> zeroinitializer"
-        return self.w.emit(f"shufflevector {t} {one}, {t} poison, {zeros}")
+        return lowering.everywhere(self.w, x, scalar, self.lanes)

@@ -12,10 +12,8 @@ call makes all loops end, see `StopRequest`.
 
 from __future__ import annotations
 
-import ctypes
 import functools
 import math
-import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -32,18 +30,18 @@ from remora.codegen.integration.statements import Cell, GraphBlock, Output
 from remora.codegen.integration.stop_request import StopRequest
 from remora.codegen.ir.arguments import DTYPES, listed, ordered
 from remora.codegen.ir.graph import Signature
-from remora.codegen.kernel import (
+from remora.codegen.llvm import chunk_call, host, lowering
+from remora.codegen.llvm.fast_call import address
+from remora.codegen.llvm.lowering import SCALARS, constant
+from remora.codegen.llvm.row_calls import (
     WIDEST,
-    address,
     apart,
-    check_threads,
-    entry_key,
     in_rows,
     results_for,
+    run,
     scratch_for,
+    thread_count,
 )
-from remora.codegen.llvm import chunk_call, host, lowering, thread_team
-from remora.codegen.llvm.lowering import SCALARS, constant
 from remora.errors import UnknownName
 
 #: Bytes of the number that ends a call early, at the end of its scratch memory.
@@ -238,28 +236,17 @@ class LaneCode(ProgramCode):
         """Return the whole module."""
         w, program = self.w, self.plan.program
         arrays = [*self.inputs.values(), *(array for array, _ in self.outputs.values())]
-        parameters = [f"ptr noalias %{a}, i64 %s_{a}" for a in arrays]
-        parameters += ["i64 %n", "i64 %entries"]
-        parameters += [f"ptr noalias %table{k}" for k in range(len(program.tables))]
-        parameters += [f"i64 %capacity{k}" for k in range(len(program.buffers))]
-        w.put("%last = sub i64 %n, 1")
-        w.put("%any = icmp sgt i64 %n, 0")
-        w.put("br i1 %any, label %group, label %done")
-        w.label("group")
-        w.put("%b = phi i64 [0, %entry], [%next, %group.end]")
-        lowering.rows_of(w, self.lanes)
-        self.write()
-        w.put("br label %group.end")
-        w.label("group.end")
-        w.put(f"%next = add i64 %b, {self.lanes}")
-        w.put("%more = icmp slt i64 %next, %n")
-        w.put("br i1 %more, label %group, label %done")
-        w.label("done")
-        w.put("ret void")
+        more = ["", "i64 %entries"]
+        more += [f"ptr noalias %table{k}" for k in range(len(program.tables))]
+        more += [f"i64 %capacity{k}" for k in range(len(program.buffers))]
         # an aligned stack: spilled vectors do not straddle cache lines
-        head = f"define void @program({', '.join(parameters)}, ptr noalias %cells)"
-        head += f" alignstack({WIDEST})"
-        body = "\n".join([head + " {", "entry:", *w.lines, "}\n"])
+        rest = f"{', '.join(more)}, ptr noalias %cells) alignstack({WIDEST})"
+
+        def emit() -> None:
+            lowering.rows_of(w, self.lanes)
+            self.write()
+
+        body = lowering.rows_function(w, "program", arrays, self.lanes, emit, rest)
         taken, returned = ProgramInterface.of(program).dtypes(self.dtype)
         others = ["i64", *["ptr"] * len(program.tables), *["i64"] * len(program.buffers)]
         chunk = chunk_call.ir(
@@ -286,6 +273,18 @@ class CompiledProgram:
     def program(self) -> Program:
         """The program that is compiled."""
         return self._source if isinstance(self._source, Program) else self._source()
+
+    def entry(self, kind: str, key: str | None, target: Sequence[Any]) -> str:
+        """Return the key of its machine code.
+
+        Args:
+            kind: kind of the code.
+            key: that of the function that builds the program; None: its graphs are hashed.
+            target: what else the code depends on.
+        """
+        if key is None:
+            return kernel_cache.entry_key(kind, self.program.content(), *target)
+        return kernel_cache.entry_key(f"given {kind}", key, *target)
 
     @functools.cached_property
     def interface(self) -> ProgramInterface:
@@ -345,43 +344,25 @@ class ProgramKernel(CompiledProgram):
             raise UnknownName("number of lanes", lanes, map(str, sorted({1, most})))
         self.lanes = lanes or most
         fused = fma and self._host.fma
-        where = self._host.triple, self._host.cpu, self._host.features, dtype, self.lanes, fused
-        if key is None:
-            self._entry = entry_key("program", self.program.content(), *where)
-        else:
-            self._entry = entry_key("given program", key, *where)
-        stored = kernel_cache.load(self._entry)
-        if stored is None:
-            plan = planned(self.program, dtype, fused, self.lanes, roll=True)
-            code = LaneCode(plan, dtype, self.lanes)
-            self._scratch = code.size
-            self._image: bytes | host.Compilation = host.Compilation(code.module(), self._host)
-            if not isinstance(self._source, Program):
-                self.interface = ProgramInterface.of(self.program)
-                del self.program  # large, and built again if somebody asks
-        else:
-            size, self._scratch = (int.from_bytes(stored[k : k + 8], "little") for k in (0, 8))
-            self.interface = ProgramInterface.from_json(stored[16 : 16 + size].decode())
-            self._image = stored[16 + size :]
+        target = (*self._host.code, dtype, self.lanes, fused)
+        self._stored = host.StoredCode(
+            self.entry("program", key, target), functools.partial(self._made, fused)
+        )
+        self._scratch, interface = self._stored.about
+        self.interface = ProgramInterface.from_json(interface)
+        if not isinstance(program, Program):
+            self.__dict__.pop("program", None)  # large, and built again if somebody asks
+
+    def _made(self, fused: bool) -> tuple[str, Any]:
+        code = LaneCode(
+            planned(self.program, self.dtype, fused, self.lanes, roll=True), self.dtype, self.lanes
+        )
+        return code.module(), (code.size, ProgramInterface.of(self.program).to_json())
 
     @functools.cached_property
     def _loaded(self) -> host.LoadedCode:
         """The code in memory; waits for its compilation."""
-        image = self._image
-        if isinstance(image, host.Compilation):
-            image = image.image()
-            about = self.interface.to_json().encode()
-            sizes = (n.to_bytes(8, "little") for n in (len(about), self._scratch))
-            kernel_cache.save(self._entry, b"".join([*sizes, about, image]))
-        return host.LoadedCode(image, ("program", "chunk"))
-
-    @functools.cached_property
-    def _function(self) -> Any:
-        pointer, number = ctypes.c_void_p, ctypes.c_int64
-        own = self.interface
-        arrays = [pointer, number] * (len(own.inputs) + len(own.outputs))
-        more = [number, number, *[pointer] * len(own.tables), *[number] * len(own.buffers), pointer]
-        return ctypes.CFUNCTYPE(None, *arrays, *more)(self._loaded.address["program"])
+        return self._stored.loaded(("chunk",))
 
     def __call__(
         self,
@@ -405,13 +386,13 @@ class ProgramKernel(CompiledProgram):
             stop: ends the call early; what runs have not come to is NaN then.
             **named: arguments by name.
         """
-        check_threads(threads)
         own = self.interface
         given = ordered(self.name, own.inputs, arguments, named)
         entries, rows = own.tables_of(tables), own.capacities(capacity)
         taken, returned = own.dtypes(self.dtype)
         batch, call, kept = in_rows(self.name, own.inputs, given, taken)
         n, length = math.prod(batch), entries_of(entries)
+        count = thread_count(threads, -(-n // self.lanes))
         axes = [own.axis(o, length, rows) for o in own.outputs]
         shapes = [(*batch, *axis, *o.shape) for axis, o in zip(axes, own.outputs, strict=True)]
         results = results_for(out, shapes, returned)
@@ -422,9 +403,9 @@ class ProgramKernel(CompiledProgram):
             if not o.complete or stop is not None:
                 r.fill(np.nan)
         if n:
-            shared = [length, *(address(x) for x in entries), *rows.values()]
-            self._run(call, n, shared, threads, stop)
-        del kept, entries  # the arrays that `call` and `shared` point into
+            call += [length, *(address(x) for x in entries), *rows.values()]
+            self._run(call, n, count, stop)
+        del kept, entries  # the arrays that `call` points into
         return results[0] if len(results) == 1 else tuple(results)
 
     def single_run(
@@ -453,10 +434,7 @@ class ProgramKernel(CompiledProgram):
         self._stops(room, scratch, 1)[:] = 0
         places = [x for array in arrays for x in (address(array), 0)]
         call = np.array([*places, 0, *map(address, tables), *rows.values()], np.int64)
-        # one pointer to all arguments: ctypes takes 0.1 microseconds for each it passes
-        pointer, number = ctypes.c_void_p, ctypes.c_int64
-        signature = ctypes.CFUNCTYPE(None, pointer, number, number, pointer)
-        function = signature(self._loaded.address["chunk"])
+        function = self._loaded.chunk
         count, fixed = len(places), (address(call), 0, 1, scratch[0])
         kept = (self._loaded, arrays, tuple(tables), room, call)
 
@@ -467,23 +445,12 @@ class ProgramKernel(CompiledProgram):
         run.kept = kept  # pyright: ignore[reportFunctionMemberAccess]
         return run
 
-    def _run(
-        self, call: list[int], n: int, shared: list[int], threads: int, stop: StopRequest | None
-    ) -> None:
-        """Perform all runs, in chunks of whole vectors if several threads share them."""
-        threads = (os.cpu_count() or 1) if threads == 0 else threads
-        count = min(threads, -(-n // self.lanes))
-        room, scratch = scratch_for(count, self._scratch)
-        stops = self._stops(room, scratch, count)
+    def _run(self, call: list[int], n: int, threads: int, stop: StopRequest | None) -> None:
+        """Perform all runs; `stop` ends them early."""
+        room, scratch = scratch_for(threads, self._scratch)
+        stops = self._stops(room, scratch, threads)
         stops[:] = 0
-
-        def perform() -> None:
-            if count > 1:
-                chunk = self._loaded.address["chunk"]
-                thread_team.run_shared(chunk, [*call, *shared], n, count, scratch, self.lanes)
-            else:
-                self._function(*call, n, *shared, scratch[0])
-
+        perform = functools.partial(run, self._loaded, call, n, threads, scratch, self.lanes)
         if stop is None:
             perform()
         else:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
@@ -17,7 +16,6 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from remora.algebra.array_ops import Array, ArrayLike
-from remora.codegen import kernel_cache
 from remora.codegen.integration.hosted_code import (
     CellPlace,
     HostedCode,
@@ -33,8 +31,9 @@ from remora.codegen.integration.program_interface import (
 )
 from remora.codegen.integration.stop_request import StopRequest
 from remora.codegen.ir.arguments import listed, ordered
-from remora.codegen.kernel import address, entry_key, in_rows, results_for, scratch_for
 from remora.codegen.llvm import fast_call, host
+from remora.codegen.llvm.fast_call import address
+from remora.codegen.llvm.row_calls import in_rows, results_for, scratch_for
 from remora.errors import ShapeError, UnknownName
 
 #: A step of a call: does something in the runs that take part, an array of their indices.
@@ -77,28 +76,21 @@ class HostedProgram(CompiledProgram):
         """
         super().__init__(program, name, dtype)
         self.functions = dict(functions or {})
-        target = host.host()
-        where = target.triple, target.cpu, target.features, dtype
-        if key is None:
-            self._entry = entry_key("hosted program", self.program.content(), *where)
-        else:
-            self._entry = entry_key("given hosted program", key, *where)
-        stored = kernel_cache.load(self._entry)
-        if stored is None:
-            text, self._code = hosted_code(self.program, dtype, target.fma)
-            self._image: bytes | host.Compilation = host.Compilation(text, target)
-        else:
-            size = int.from_bytes(stored[:8], "little")
-            interface, cells, *rest = json.loads(stored[8 : 8 + size])
-            self.interface = ProgramInterface.from_json(interface)
-            places = {n: CellPlace(at, tuple(shape), d) for n, (at, shape, d) in cells.items()}
-            self._code = HostedCode(places, *rest)
-            self._image = stored[8 + size :]
+        entry = self.entry("hosted program", key, (*host.host().code, dtype))
+        self._stored = host.StoredCode(entry, self._made)
+        interface, cells, *rest = self._stored.about
+        self.interface = ProgramInterface.from_json(interface)
+        places = {n: CellPlace(at, tuple(shape), d) for n, (at, shape, d) in cells.items()}
+        self._code = HostedCode(places, *rest)
+
+    def _made(self) -> tuple[str, Any]:
+        text, code = hosted_code(self.program, self.dtype, host.host().fma)
+        return text, (ProgramInterface.of(self.program).to_json(), *code)
 
     def bound(self, functions: Mapping[str, HostFunction]) -> HostedProgram:
         """Return the same program with other functions."""
         other = HostedProgram.__new__(HostedProgram)
-        _ = self._loaded, self.interface  # both share them
+        _ = self._loaded  # both share it
         vars(other).update(vars(self))
         other.functions = dict(functions)
         return other
@@ -106,13 +98,7 @@ class HostedProgram(CompiledProgram):
     @functools.cached_property
     def _loaded(self) -> host.LoadedCode:
         """The code in memory; waits for its compilation."""
-        image = self._image
-        if isinstance(image, host.Compilation):
-            image = image.image()
-            about = json.dumps([self.interface.to_json(), *self._code]).encode()
-            size = len(about).to_bytes(8, "little")
-            kernel_cache.save(self._entry, b"".join([size, about, image]))
-        return host.LoadedCode(image, part_names(self._code.parts))
+        return self._stored.loaded(part_names(self._code.parts))
 
     def __call__(
         self,

@@ -93,9 +93,8 @@ def planned(
         prepared = prepared.mapped(whole_block)
     ready = _joined_in(prepared.body, cells, single=dtype == "float32")
     vectors = {n for s in walked(ready) if isinstance(s, Run) for n in graph_block(s).vectors}
-    for name in read_names(ready) if in_parts else _read_in_loops(ready) | vectors:
-        if name in inputs and name not in cells:
-            cells[name] = inputs[name]
+    read = read_names(ready) if in_parts else _read_in_loops(ready) | vectors
+    cells |= {n: s for n, s in inputs.items() if n in read and n not in cells}
     divergent = _divergent(ready, cells, inputs) if lanes > 1 else frozenset[str]()
     pruner = _Pruner(frozenset(cells), divergent)
     body, start = pruner.body(ready, frozenset(), frozenset())

@@ -83,7 +83,6 @@ ELEMENTARY = frozenset(
 ) | {"pow"}
 _FOLDED = frozenset(("neg", "add", "sub", "mul", "div", "sqrt", "abs", "floor"))
 _ARITHMETIC = frozenset(("add", "sub", "mul", "div"))
-_SIMPLIFIED = _FOLDED | {"not", "select", "rounded_mul"}
 
 
 @dataclass(frozen=True)
@@ -149,11 +148,11 @@ class Graph:
 
     def const(self, value: float) -> int:
         """Return the node of a constant."""
-        return self._node("const", (float(value),))
+        return self.node("const", (float(value),))
 
     def input(self, array: int, element: int) -> int:
         """Return the node of an element of an input."""
-        return self._node("input", (array, element))
+        return self.node("input", (array, element))
 
     def op(self, name: str, *a: int) -> int:
         """Return the node of an operation, simplified where the result stays bitwise identical.
@@ -162,47 +161,21 @@ class Graph:
         """
         nodes = self.nodes
         if name not in _SIMPLIFIED:
-            return self._node(name, a)
+            return self.node(name, a)
         if name in _ARITHMETIC and nodes[a[0]][0] != "const" and nodes[a[1]][0] != "const":
             return self._arithmetic(name, *a)
         values = [nodes[i][1][0] if nodes[i][0] == "const" else None for i in a]
         if name in _FOLDED and all(v is not None for v in values):
             with np.errstate(all="ignore"):
                 return self.const(float(OPS[name](*values)))
-        match name:
-            case "add" | "mul" if a[1] < a[0]:
-                return self.op(name, a[1], a[0])  # so that a b and b a are the same node
-            case "add" | "sub" if values[-1] == 0.0:
-                return a[0]
-            case "add" if values[0] == 0.0:
-                return a[1]
-            case "sub" if values[0] == 0.0:
-                return self.op("neg", a[1])
-            case "mul" if 0.0 in values:
-                return self.const(0.0)
-            case "mul" | "div" if values[1] == 1.0:
-                return a[0]
-            case "mul" if values[0] == 1.0:
-                return a[1]
-            case "mul" if -1.0 in values:
-                return self.op("neg", a[1] if values[0] == -1.0 else a[0])
-            case "neg" if self.nodes[a[0]][0] == "neg":
-                return self.nodes[a[0]][1][0]
-            case "not" if self.nodes[a[0]][0] == "not":
-                return self.nodes[a[0]][1][0]
-            case "add" if self.nodes[a[1]][0] == "neg":
-                return self.op("sub", a[0], self.nodes[a[1]][1][0])
-            case "add" if self.nodes[a[0]][0] == "neg":
-                return self.op("sub", a[1], self.nodes[a[0]][1][0])
-            case "sub" if self.nodes[a[1]][0] == "neg":
-                return self.op("add", a[0], self.nodes[a[1]][1][0])
-            case "select" if a[1] == a[2]:
-                return a[1]
-            case "rounded_mul":  # simplified as a product is
-                op, arguments = self.nodes[product := self.op("mul", *a)]
-                return self._node(name, arguments) if op == "mul" else product
-            case _:
-                return self._node(name, a)
+        rule = _SIMPLIFIED[name]
+        simpler = None if rule is None else rule(self, values, *a)
+        return self.node(name, a) if simpler is None else simpler
+
+    def argument(self, op: str, i: int) -> int | None:
+        """Return the first argument of a node, if it is of that operation."""
+        found, arguments = self.nodes[i]
+        return arguments[0] if found == op else None
 
     def _arithmetic(self, name: str, x: int, y: int) -> int:
         """Return the node of a sum, difference, product or quotient of two nodes, not constants."""
@@ -215,9 +188,10 @@ class Graph:
                 op, inner = self.nodes[one]
                 if op == "neg" and (name == "add" or one == y):
                     return self.op("sub" if name == "add" else "add", other, inner[0])
-        return self._node(name, (x, y))
+        return self.node(name, (x, y))
 
-    def _node(self, op: str, arguments: tuple[Any, ...]) -> int:
+    def node(self, op: str, arguments: tuple[Any, ...]) -> int:
+        """Return the node with these contents, as they are."""
         key = (op, arguments) if op != "const" else (op, (repr(arguments[0]),))
         known = self._known.get(key)
         if known is None:
@@ -293,6 +267,85 @@ class Graph:
             if needed and op not in ("input", "const"):
                 result[op] = result.get(op, 0) + 1
         return result
+
+
+# Simplifications of operations on constants, or of one argument ---------------------------------
+
+#: (graph, value of each argument or None, arguments) -> a simpler node; None: there is none.
+_Rule: TypeAlias = Callable[..., "int | None"]
+_Values: TypeAlias = Sequence["float | None"]
+
+
+def _sum(graph: Graph, values: _Values, x: int, y: int) -> int | None:
+    if y < x:
+        return graph.op("add", y, x)  # so that a + b and b + a are the same node
+    for one, other, value in ((y, x, values[1]), (x, y, values[0])):
+        if value == 0.0:
+            return other
+        inner = graph.argument("neg", one)
+        if inner is not None:
+            return graph.op("sub", other, inner)
+    return None
+
+
+def _difference(graph: Graph, values: _Values, x: int, y: int) -> int | None:
+    if values[1] == 0.0:
+        return x
+    if values[0] == 0.0:
+        return graph.op("neg", y)
+    inner = graph.argument("neg", y)
+    return None if inner is None else graph.op("add", x, inner)
+
+
+def _product(graph: Graph, values: _Values, x: int, y: int) -> int | None:
+    if y < x:
+        return graph.op("mul", y, x)  # so that a b and b a are the same node
+    if 0.0 in values:
+        return graph.const(0.0)
+    for value, other in ((values[1], x), (values[0], y)):
+        if value == 1.0:
+            return other
+        if value == -1.0:
+            return graph.op("neg", other)
+    return None
+
+
+def _quotient(graph: Graph, values: _Values, x: int, y: int) -> int | None:
+    return x if values[1] == 1.0 else None
+
+
+def _negated(graph: Graph, values: _Values, x: int) -> int | None:
+    return graph.argument("neg", x)
+
+
+def _inverted(graph: Graph, values: _Values, x: int) -> int | None:
+    return graph.argument("not", x)
+
+
+def _selected(graph: Graph, values: _Values, condition: int, x: int, y: int) -> int | None:
+    return x if x == y else None
+
+
+def _rounded_product(graph: Graph, values: _Values, x: int, y: int) -> int | None:
+    """Simplify as a product."""
+    op, arguments = graph.nodes[product := graph.op("mul", x, y)]
+    return graph.node("rounded_mul", arguments) if op == "mul" else product
+
+
+#: Operations that may have a simpler form; None: only if all arguments are constants.
+_SIMPLIFIED: dict[str, _Rule | None] = {
+    "add": _sum,
+    "sub": _difference,
+    "mul": _product,
+    "rounded_mul": _rounded_product,
+    "div": _quotient,
+    "neg": _negated,
+    "not": _inverted,
+    "select": _selected,
+    "sqrt": None,
+    "abs": None,
+    "floor": None,
+}
 
 
 def interpret(graph: Graph, arguments: Sequence[Array], dtype: str = "float64") -> list[Array]:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import importlib
 import itertools
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
+
+from remora.codegen import kernel_cache
 
 llvm: Any = importlib.import_module("llvmlite.binding")
 
@@ -31,6 +35,11 @@ class Host:
     features: str
     vector_bytes: int
     fma: bool
+
+    @property
+    def code(self) -> tuple[str, str, str]:
+        """What code for it depends on."""
+        return self.triple, self.cpu, self.features
 
     def lanes(self, dtype: str) -> int:
         """Return the number of SIMD lanes of a vector register."""
@@ -67,34 +76,6 @@ def to_object(ir: str, target: Host) -> bytes:
     return machine.emit_object(module)
 
 
-class Compilation:
-    """A compilation in a thread of its own: LLVM works while Python traces what comes next."""
-
-    def __init__(self, ir: str, target: Host) -> None:
-        """Begin."""
-        self._ir, self._target = ir, target
-        self._image: bytes | None = None
-        self._error: BaseException | None = None
-        self._thread = threading.Thread(target=self._run, name="remora compilation")
-        self._thread.start()
-
-    def _run(self) -> None:
-        try:
-            self._image = to_object(self._ir, self._target)
-        except BaseException as error:  # raised where the code is asked for
-            self._error = error
-
-    def image(self) -> bytes:
-        """Return the object when it is there."""
-        self._thread.join()
-        if self._error is not None:
-            raise self._error
-        if self._image is None:  # the process was forked meanwhile: the thread is in the other one
-            self._image = to_object(self._ir, self._target)
-        self._ir = ""
-        return self._image
-
-
 @functools.cache
 def _jit() -> Any:
     # JITLink places code and constants next to each other; the older linker aborts the process if
@@ -113,3 +94,57 @@ class LoadedCode:
             builder = builder.export_symbol(symbol)
         self._tracker: Any = builder.link(_jit(), f"remora{next(_names)}")
         self.address: dict[str, int] = {s: int(self._tracker[s]) for s in symbols}
+
+    @functools.cached_property
+    def chunk(self) -> Any:
+        """Its function of `chunk_call`."""
+        pointer, number = ctypes.c_void_p, ctypes.c_int64
+        return ctypes.CFUNCTYPE(None, pointer, number, number, pointer)(self.address["chunk"])
+
+
+class StoredCode:
+    """Machine code from the kernel cache.
+
+    What is not there is compiled in a thread of its own, while Python traces what comes next.
+
+    Attributes:
+        about: what is stored with the code, JSON values.
+    """
+
+    def __init__(self, entry: str, made: Callable[[], tuple[str, Any]]) -> None:
+        """Load the code, or begin to compile it.
+
+        Args:
+            entry: key of the cache entry.
+            made: returns the LLVM IR, and what is to be stored with the code.
+        """
+        self._entry, self._ir, self._error = entry, "", None
+        self._image: bytes | None = None
+        self._thread: threading.Thread | None = None
+        stored = kernel_cache.load(entry)
+        if stored is not None:
+            self.about, self._image = kernel_cache.unpacked(stored)
+            return
+        self._ir, self.about = made()
+        self._thread = threading.Thread(target=self._compile, name="remora compilation")
+        self._thread.start()
+
+    def _compile(self) -> None:
+        try:
+            self._image = to_object(self._ir, host())
+        except BaseException as error:  # raised where the code is asked for
+            self._error: BaseException | None = error
+
+    def loaded(self, symbols: tuple[str, ...]) -> LoadedCode:
+        """Return the code in memory when it is compiled; to be called once."""
+        if self._thread is not None:
+            self._thread.join()
+            if self._error is not None:
+                raise self._error
+            if self._image is None:  # the process was forked meanwhile: the thread is in the other
+                self._image = to_object(self._ir, host())
+            kernel_cache.save(self._entry, kernel_cache.packed(self.about, self._image))
+            self._thread, self._ir = None, ""
+        image, self._image = self._image, None
+        assert image is not None
+        return LoadedCode(image, symbols)

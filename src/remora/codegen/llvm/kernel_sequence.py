@@ -1,6 +1,6 @@
 """A sequence of kernels over a batch, in machine code: each works on what earlier ones left.
 
-    void sequence(ptr call, i64 start, i64 count, ptr scratch)
+    void chunk(ptr call, i64 start, i64 count, ptr scratch)
 
 The batch is computed in chunks of a few states, each by all kernels in turn, so that intermediate
 arrays stay in the cache. The table of a sequence is made once; the arrays of a call are passed
@@ -16,11 +16,10 @@ It has the form of `chunk_call`, so that a `thread_team` can run it.
 
 from __future__ import annotations
 
-import ctypes
 import functools
 import threading
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -67,9 +66,9 @@ def entry(function: int, places: Sequence[ArrayPlace], chunk: int = 1, itemsize:
 
 
 def ir(itemsize: int) -> str:
-    """Return the IR of `sequence` for numbers of a size in bytes."""
+    """Return the IR of the function for numbers of a size in bytes."""
     return f"""
-define void @sequence(ptr %call, i64 %start, i64 %count, ptr %scratch) {{
+define void @chunk(ptr %call, i64 %start, i64 %count, ptr %scratch) {{
 entry:
   %arguments = alloca [{2 * MOST_ARRAYS} x i64], align 16
   %table = load ptr, ptr %call
@@ -150,20 +149,9 @@ finished:
 """
 
 
-class _Runner:
-    """The function `sequence`, loaded."""
-
-    def __init__(self, itemsize: int) -> None:
-        target = host.host()
-        self._code = host.LoadedCode(host.to_object(ir(itemsize), target), ("sequence",))
-        pointer, number = ctypes.c_void_p, ctypes.c_int64
-        self.address = self._code.address["sequence"]
-        self.call: Any = ctypes.CFUNCTYPE(None, pointer, number, number, pointer)(self.address)
-
-
 @functools.cache
-def _runner(itemsize: int) -> _Runner:
-    return _Runner(itemsize)
+def _code(itemsize: int) -> host.LoadedCode:
+    return host.LoadedCode(host.to_object(ir(itemsize), host.host()), ("chunk",))
 
 
 class KernelSequence:
@@ -204,7 +192,7 @@ class KernelSequence:
         head: Array = np.array([len(entries), chunk], dtype=np.int64)
         self._table: Array = np.concatenate([head, *entries])
         self._first = address(self._table)
-        self._runner = _runner(itemsize)
+        self._code = _code(itemsize)
         self._local = threading.local()
 
     def run(self, arrays: Sequence[int], states: int) -> None:
@@ -219,4 +207,4 @@ class KernelSequence:
             self._local.room = room = np.empty(self.scratch_bytes + 64, np.uint8)
             self._local.scratch = scratch = -(-address(room) // 64) * 64
         call: Array = np.array([self._first, *arrays], dtype=np.int64)
-        self._runner.call(address(call), 0, states, scratch)
+        self._code.chunk(address(call), 0, states, scratch)

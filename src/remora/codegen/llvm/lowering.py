@@ -10,7 +10,8 @@ repeat the last state, so that a result depends on its own arguments only.
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -27,10 +28,17 @@ SUFFIX = {"float64": "f64", "float32": "f32"}
 
 @dataclass
 class Writer:
-    """Lines of IR with numbered names."""
+    """Lines of IR with numbered names.
+
+    Attributes:
+        lines: the lines so far.
+        count: number of names.
+        block: label of the current basic block.
+    """
 
     lines: list[str] = field(default_factory=list[str])
     count: int = 0
+    block: str = "entry"
 
     def emit(self, text: str) -> str:
         """Emit `%n = text` and return the name."""
@@ -42,6 +50,37 @@ class Writer:
         """Emit a line without a result."""
         self.lines.append(f"  {text}")
 
+    def label(self, name: str) -> None:
+        """Start a basic block."""
+        self.lines.append(f"{name}:")
+        self.block = name
+
+    @contextmanager
+    def loop(
+        self, name: str, count: int | str, stop: Callable[[], str] | None = None
+    ) -> Generator[str]:
+        """Emit the enclosed code as a loop; yields the counter.
+
+        Args:
+            name: label of the loop.
+            count: number of iterations.
+            stop: emits the test whether to leave the loop after an iteration.
+        """
+        before, i = self.block, f"%{name}.i"
+        some = self.emit(f"icmp sgt i64 {count}, 0")
+        self.put(f"br i1 {some}, label %{name}, label %{name}.done")
+        self.label(name)
+        self.put(f"{i} = phi i64 [0, %{before}], [%{name}.next, %{name}.last]")
+        yield i
+        self.put(f"br label %{name}.last")
+        self.label(f"{name}.last")
+        self.put(f"%{name}.next = add i64 {i}, 1")
+        more = self.emit(f"icmp slt i64 %{name}.next, {count}")
+        if stop is not None:
+            more = self.emit(f"select i1 {stop()}, i1 false, i1 {more}")
+        self.put(f"br i1 {more}, label %{name}, label %{name}.done")
+        self.label(f"{name}.done")
+
 
 def lower(graph: Graph, name: str, dtype: str, lanes: int) -> str:
     """Return the LLVM IR of a kernel, without the declarations of functions (see `declared`).
@@ -52,41 +91,57 @@ def lower(graph: Graph, name: str, dtype: str, lanes: int) -> str:
         dtype: `float64` or `float32`.
         lanes: number of states computed at once, a power of two.
     """
-    scalar = SCALARS[dtype]
-    arrays = [
-        *(f"a{k}" for k in range(len(graph.inputs))),
-        *(f"o{k}" for k in range(len(graph.outputs))),
-    ]
+    w, scalar, values = Writer(), SCALARS[dtype], dict[int, str]()
+
+    def emit() -> None:
+        rows_of(w, lanes)
+        for k, (signature, used) in enumerate(zip(graph.inputs, used_inputs(graph), strict=True)):
+            if used:
+                columns = load(w, f"a{k}", signature.size, scalar, lanes)
+                values.update((graph.input(k, j), column) for j, column in enumerate(columns))
+        operations(w, graph, values, dtype, lanes)
+        for k, result in enumerate(graph.results):
+            store(w, f"o{k}", [values[i] for i in result], scalar, lanes)
+
+    arrays = [*(f"a{k}" for k in range(len(graph.inputs)))]
+    arrays += [f"o{k}" for k in range(len(graph.outputs))]
+    return rows_function(w, name, arrays, lanes, emit)
+
+
+def rows_function(
+    w: Writer,
+    name: str,
+    arrays: Sequence[str],
+    lanes: int,
+    emit: Callable[[], None],
+    more: str = "",
+) -> str:
+    """Return the IR of a function on rows of states, `lanes` at a time.
+
+    Args:
+        w: an empty writer.
+        name: name of the function.
+        arrays: names of its arrays, each a pointer and a stride.
+        lanes: number of states computed at once.
+        emit: emits into `w` what is done with the states from number `%b` on.
+        more: its other parameters after the number of states, and its attributes.
+    """
+    w.put("%last = sub i64 %n, 1")
+    w.put("%any = icmp sgt i64 %n, 0")
+    w.put("br i1 %any, label %group, label %done")
+    w.label("group")
+    w.put("%b = phi i64 [0, %entry], [%next, %group.end]")
+    emit()
+    w.put("br label %group.end")
+    w.label("group.end")
+    w.put(f"%next = add i64 %b, {lanes}")
+    w.put("%more = icmp slt i64 %next, %n")
+    w.put("br i1 %more, label %group, label %done")
+    w.label("done")
+    w.put("ret void")
     parameters = ", ".join(f"ptr noalias %{a}, i64 %s_{a}" for a in arrays)
-    w = Writer()
-    rows_of(w, lanes)
-    values: dict[int, str] = {}
-    used = used_inputs(graph)
-    for k, signature in enumerate(graph.inputs):
-        if used[k]:
-            columns = load(w, f"a{k}", signature.size, scalar, lanes)
-            for j, column in enumerate(columns):
-                values[graph.input(k, j)] = column
-    operations(w, graph, values, dtype, lanes)
-    for k, result in enumerate(graph.results):
-        store(w, f"o{k}", [values[i] for i in result], scalar, lanes)
-    body = "\n".join(w.lines)
-    return f"""
-define void @{name}({parameters}, i64 %n) {{
-entry:
-  %last = sub i64 %n, 1
-  %any = icmp sgt i64 %n, 0
-  br i1 %any, label %loop, label %done
-loop:
-  %b = phi i64 [0, %entry], [%next, %loop]
-{body}
-  %next = add i64 %b, {lanes}
-  %more = icmp slt i64 %next, %n
-  br i1 %more, label %loop, label %done
-done:
-  ret void
-}}
-"""
+    head = f"define void @{name}({parameters}, i64 %n{more or ')'} {{"
+    return "\n".join([head, "entry:", *w.lines, "}\n"])
 
 
 def used_inputs(graph: Graph) -> list[bool]:
@@ -111,6 +166,15 @@ def constant(value: float, dtype: str, lanes: int) -> str:
     if lanes == 1:
         return text
     return "<" + ", ".join([f"{SCALARS[dtype]} {text}"] * lanes) + ">"
+
+
+def everywhere(w: Writer, x: str, scalar: str, lanes: int) -> str:
+    """Emit a number broadcast to all lanes."""
+    if lanes == 1:
+        return x
+    t = vector(scalar, lanes)
+    one = w.emit(f"insertelement {t} poison, {scalar} {x}, i32 0")
+    return w.emit(f"shufflevector {t} {one}, {t} poison, <{lanes} x i32> zeroinitializer")
 
 
 def operations(w: Writer, graph: Graph, values: dict[int, str], dtype: str, lanes: int) -> None:

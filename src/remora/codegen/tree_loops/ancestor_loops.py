@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from remora.codegen.llvm.lowering import SCALARS, align, transposed, vector
-from remora.codegen.tree_loops.memory import Blocks
+from remora.codegen.llvm.lowering import SCALARS, Writer, align, transposed, vector
 from remora.codegen.tree_loops.step_code import StepCode
 
 
@@ -125,7 +124,7 @@ def _add(code: StepCode, start: str, k: str, value: str) -> None:
 
 def mirror(size: int, dtype: str, lanes: int) -> str:
     """Return the function that copies the lower triangle of a square matrix to the upper."""
-    w, scalar = Blocks(), SCALARS[dtype]
+    w, scalar = Writer(), SCALARS[dtype]
     t, blocks = vector(scalar, lanes), size // lanes
 
     def address(row: str, column: str) -> str:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from remora.codegen.llvm.lowering import SCALARS, constant
+from remora.codegen.llvm.lowering import SCALARS, constant, rows_function
 from remora.codegen.tree_loops.ancestor_loops import ancestor_rows, mirror
 from remora.codegen.tree_loops.item_classes import ItemClass, classed
 from remora.codegen.tree_loops.loops import Loops
@@ -59,26 +59,15 @@ def constants(found: Tables, dtype: str, space: str = "") -> str:
 
 
 def _function(code: StepCode, name: str) -> str:
-    w, memory = code.w, code.memory
+    memory = code.memory
+
+    def emit() -> None:
+        memory.begin(code.w)
+        sweeps(code)
+        memory.end(code.w)
+
     arrays = [*memory.arrays, *memory.results]
-    parameters = ", ".join(f"ptr noalias %{a}, i64 %s_{a}" for a in arrays)
-    w.put("%last = sub i64 %n, 1")
-    w.put("%any = icmp sgt i64 %n, 0")
-    w.put("br i1 %any, label %group, label %done")
-    w.label("group")
-    w.put("%b = phi i64 [0, %entry], [%next, %group.end]")
-    memory.begin(w)
-    sweeps(code)
-    memory.end(w)
-    w.put("br label %group.end")
-    w.label("group.end")
-    w.put(f"%next = add i64 %b, {memory.lanes}")
-    w.put("%more = icmp slt i64 %next, %n")
-    w.put("br i1 %more, label %group, label %done")
-    w.label("done")
-    w.put("ret void")
-    head = f"define void @{name}({parameters}, i64 %n, ptr noalias %scratch)"
-    return "\n".join([head + " {", "entry:", *w.lines, "}\n"])
+    return rows_function(code.w, name, arrays, memory.lanes, emit, ", ptr noalias %scratch)")
 
 
 def sweeps(code: StepCode) -> None:

@@ -6,54 +6,18 @@ The code of a step defines *what* is read and written; this class defines *where
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 
-from remora.codegen.llvm.lowering import SCALARS, Writer, align, transposed, vector
+from remora.codegen.llvm.lowering import (
+    SCALARS,
+    Writer,
+    align,
+    everywhere,
+    rows_of,
+    transposed,
+    vector,
+)
 from remora.codegen.tree_loops.item_classes import LoopPlan
-
-
-@dataclass
-class Blocks(Writer):
-    """IR with labels.
-
-    Attributes:
-        block: label of the current block.
-    """
-
-    block: str = "entry"
-
-    def label(self, name: str) -> None:
-        """Start a basic block."""
-        self.lines.append(f"{name}:")
-        self.block = name
-
-    @contextmanager
-    def loop(
-        self, name: str, count: int | str, stop: Callable[[], str] | None = None
-    ) -> Generator[str]:
-        """Emit the enclosed code as a loop; yields the counter.
-
-        Args:
-            name: label of the loop.
-            count: number of iterations.
-            stop: emits the test whether to leave the loop after an iteration.
-        """
-        before, i = self.block, f"%{name}.i"
-        some = self.emit(f"icmp sgt i64 {count}, 0")
-        self.put(f"br i1 {some}, label %{name}, label %{name}.done")
-        self.label(name)
-        self.put(f"{i} = phi i64 [0, %{before}], [%{name}.next, %{name}.last]")
-        yield i
-        self.put(f"br label %{name}.last")
-        self.label(f"{name}.last")
-        self.put(f"%{name}.next = add i64 {i}, 1")
-        more = self.emit(f"icmp slt i64 %{name}.next, {count}")
-        if stop is not None:
-            more = self.emit(f"select i1 {stop()}, i1 false, i1 {more}")
-        self.put(f"br i1 {more}, label %{name}, label %{name}.done")
-        self.label(f"{name}.done")
 
 
 class LaneMemory:
@@ -80,12 +44,10 @@ class LaneMemory:
                 self._start[array] = self.size
                 self.size += size
 
-    def begin(self, w: Blocks) -> None:
+    def begin(self, w: Writer) -> None:
         """Emit the setup of one group of states, from row `%b` on."""
+        rows_of(w, self.lanes)
         for k in range(self.lanes):
-            row = w.emit(f"add i64 %b, {k}")
-            inside = w.emit(f"icmp slt i64 {row}, %last")
-            w.put(f"%row{k} = select i1 {inside}, i64 {row}, i64 %last")
             for array in (*self.arrays, *self.results):
                 offset = w.emit(f"mul i64 %row{k}, %s_{array}")
                 w.put(f"%{array}.row{k} = getelementptr {self.scalar}, ptr %{array}, i64 {offset}")
@@ -103,13 +65,13 @@ class LaneMemory:
                     self._put(w, self._argument(w, array, start, j), column)
         self.clear_shared(w)
 
-    def clear_shared(self, w: Blocks) -> None:
+    def clear_shared(self, w: Writer) -> None:
         """Emit the initialization to zero of results that items add to."""
         for array, size in self._whole.items() if self.shared else ():
             with w.loop(f"zero_{array}", size) as i:
                 self._put(w, self._argument(w, array, i, 0), "zeroinitializer")
 
-    def end(self, w: Blocks) -> None:
+    def end(self, w: Writer) -> None:
         """Emit the stores of the results of one group to their rows."""
         for array, size in self._whole.items() if self.lanes > 1 else ():
             for start, count in self.blocks(w, f"out_{array}", size):
@@ -117,7 +79,7 @@ class LaneMemory:
                 columns = [self._get(w, self._argument(w, array, start, j)) for j in range(count)]
                 self.to_rows(w, rows, columns)
 
-    def to_rows(self, w: Blocks, rows: Sequence[str], columns: Sequence[str]) -> None:
+    def to_rows(self, w: Writer, rows: Sequence[str], columns: Sequence[str]) -> None:
         """Store one vector, or as many as there are lanes, across the rows of the states."""
         if len(columns) == self.lanes > 1:
             values = transposed(w, list(columns), self.scalar, self.lanes)
@@ -130,40 +92,36 @@ class LaneMemory:
                 x = w.emit(f"extractelement {self.vector} {x}, i32 {k}")
             w.put(f"store {self.scalar} {x}, ptr {row}")
 
-    def read(self, w: Blocks, array: str, start: str, k: int) -> str:
+    def read(self, w: Writer, array: str, start: str, k: int) -> str:
         """Return element `start + k` of an argument."""
         return self._get(w, self._argument(w, array, start, k))
 
-    def write(self, w: Blocks, array: str, start: str, k: int, value: str) -> None:
+    def write(self, w: Writer, array: str, start: str, k: int, value: str) -> None:
         """Store element `start + k` of a result, or add to it if items share elements."""
         place = self._argument(w, array, start, k)
         if self.shared:
             value = w.emit(f"fadd {self.vector} {self._get(w, place)}, {value}")
         self._put(w, place, value)
 
-    def number(self, w: Blocks, start: str, k: int) -> str:
+    def number(self, w: Writer, start: str, k: int) -> str:
         """Return an entry of the items' tables, in every lane."""
         x = self.table(w, "numbers", self.scalar, start, k)
-        if self.lanes == 1:
-            return x
-        t = self.vector
-        one = w.emit(f"insertelement {t} poison, {self.scalar} {x}, i32 0")
-        return w.emit(f"shufflevector {t} {one}, {t} poison, <{self.lanes} x i32> zeroinitializer")
+        return everywhere(w, x, self.scalar, self.lanes)
 
-    def load(self, w: Blocks, place: str, k: int) -> str:
+    def load(self, w: Writer, place: str, k: int) -> str:
         """Return the value at `place + k` of the scratch memory."""
         return self._get(w, self._scratch(w, place, self.size + k))
 
-    def store(self, w: Blocks, place: str, k: int, value: str) -> None:
+    def store(self, w: Writer, place: str, k: int, value: str) -> None:
         """Store at `place + k` of the scratch memory."""
         self._put(w, self._scratch(w, place, self.size + k), value)
 
-    def store_all(self, w: Blocks, place: str, values: Sequence[str]) -> None:
+    def store_all(self, w: Writer, place: str, values: Sequence[str]) -> None:
         """Store values in scratch memory, starting at `place`."""
         for k, x in enumerate(values):
             self.store(w, place, k, x)
 
-    def table(self, w: Blocks, name: str, kind: str, index: str, k: int) -> str:
+    def table(self, w: Writer, name: str, kind: str, index: str, k: int) -> str:
         """Return an entry of a constant table."""
         start = w.emit(f"getelementptr {kind}, ptr @{name}, i64 {index}")
         return w.emit(f"load {kind}, ptr {w.emit(f'getelementptr {kind}, ptr {start}, i64 {k}')}")
@@ -172,27 +130,27 @@ class LaneMemory:
     def _align(self) -> int:
         return align(self.scalar)
 
-    def _scratch(self, w: Blocks, place: str, k: int) -> str:
+    def _scratch(self, w: Writer, place: str, k: int) -> str:
         start = w.emit(f"getelementptr {self.vector}, ptr %scratch, i64 {place}")
         return w.emit(f"getelementptr {self.vector}, ptr {start}, i64 {k}")
 
-    def _argument(self, w: Blocks, array: str, start: str, k: int) -> str:
+    def _argument(self, w: Writer, array: str, start: str, k: int) -> str:
         if self.lanes == 1:
             return self.row(w, array, 0, start, k)
         return self._scratch(w, start, self._start[array] + k)
 
-    def row(self, w: Blocks, array: str, lane: int, start: str, k: int = 0) -> str:
+    def row(self, w: Writer, array: str, lane: int, start: str, k: int = 0) -> str:
         """Return the address of element `start + k` of an array, for the state in one lane."""
         place = w.emit(f"getelementptr {self.scalar}, ptr %{array}.row{lane}, i64 {start}")
         return w.emit(f"getelementptr {self.scalar}, ptr {place}, i64 {k}") if k else place
 
-    def _get(self, w: Blocks, place: str) -> str:
+    def _get(self, w: Writer, place: str) -> str:
         return w.emit(f"load {self.vector}, ptr {place}")
 
-    def _put(self, w: Blocks, place: str, value: str) -> None:
+    def _put(self, w: Writer, place: str, value: str) -> None:
         w.put(f"store {self.vector} {value}, ptr {place}")
 
-    def gathered(self, w: Blocks, rows: Sequence[str]) -> str:
+    def gathered(self, w: Writer, rows: Sequence[str]) -> str:
         """Return one element of every row as a vector."""
         if self.lanes == 1:
             return w.emit(f"load {self.scalar}, ptr {rows[0]}")
@@ -203,7 +161,7 @@ class LaneMemory:
         return value
 
     def blocks(
-        self, w: Blocks, name: str, size: int, upto: str | None = None
+        self, w: Writer, name: str, size: int, upto: str | None = None
     ) -> Iterator[tuple[str, int]]:
         """Yield starts and widths of square blocks, the last shifted to fit; or of columns.
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from remora.codegen.ir import graph_passes
 from remora.codegen.ir.graph import Graph
 from remora.codegen.llvm import lowering
-from remora.codegen.llvm.lowering import constant
+from remora.codegen.llvm.lowering import Writer, constant
 from remora.codegen.tree_loops.item_classes import ItemClass, LoopPlan
 from remora.codegen.tree_loops.loops import LEFT, NUMBERS, RECEIVED
-from remora.codegen.tree_loops.memory import Blocks, LaneMemory
+from remora.codegen.tree_loops.memory import LaneMemory
 from remora.codegen.tree_loops.tables import Tables
 
 
@@ -34,7 +34,7 @@ class StepCode:
     memory: LaneMemory
     dtype: str
     fma: bool
-    w: Blocks = field(default_factory=Blocks)
+    w: Writer = field(default_factory=Writer)
     needed: set[str] = field(default_factory=set[str])
 
     def switch(self, name: str, kind: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -36,69 +36,85 @@ class Tables:
 
 def tables(plan: LoopPlan) -> Tables:
     """Lay out a plan's items and slots: zeros first, then slots, then items."""
-    loops = plan.loops
+    loops, classes = plan.loops, plan.classes
     order = _preorder(loops.parents)
-    number = {i: k for k, i in enumerate(order)}
-    kind = {i: k for k, own in enumerate(plan.classes) for i in own.members}
-    widths = [len(positions) for positions in plan.passed]
-    inward = [w for w, sweep in zip(widths, loops.sweeps, strict=True) if sweep.inward]
-    zeros = max(inward, default=0)
+    kind = {i: k for k, own in enumerate(classes) for i in own.members}
     slots = [
-        _slots(order if not sweep.inward else order[::-1], loops.parents, sweep.inward)
+        _slots(order[::-1] if sweep.inward else order, loops.parents, sweep.inward)
         for sweep in loops.sweeps
     ]
-    room = max(
-        (s.count * p for s, p, k in zip(slots, widths, plan.kept_at, strict=True) if k is None),
-        default=0,
-    )
-    kept: dict[int, int] = {}
-    place = zeros + room
-    for i in order:
-        kept[i] = place
-        place += plan.classes[kind[i]].size
-    width_of_climb = loops.sweeps[-1].steps[0].inputs[RECEIVED].size
-    begins: dict[int, int] = {}
-    for i, count in enumerate(loops.rows):
-        begins[i] = place
-        place += count * (width_of_climb + count)
-    buffer_size = loops.outputs[0].shape[0] if loops.rows else 0
-    place += buffer_size
-    numbers = np.concatenate([own.table.reshape(-1) for own in plan.classes])
-    rows: dict[int, int] = {}
-    start = 0
-    for own in plan.classes:
-        for n, i in enumerate(own.members):
-            rows[i] = start + n * own.table.shape[1]
-        start += own.table.size
-    sweeps: list[dict[str, list[int]]] = []
-    for sweep, own, width, kept_at in zip(loops.sweeps, slots, widths, plan.kept_at, strict=True):
-        turn = order[::-1] if sweep.inward else order
-        columns = {
-            "class": [kind[i] for i in turn],
-            "numbers": [rows[i] for i in turn],
-            "kept": [kept[i] for i in turn],
-            "first": [int(own.first[i]) for i in turn],
-        }
-        if kept_at is None:
-            columns["received"] = [
-                zeros + width * own.received[i] if i in own.received else 0 for i in turn
-            ]
-            columns["passed"] = [zeros + width * own.passed.get(i, 0) for i in turn]
-        else:
-            columns["received"] = [kept.get(loops.parents[i], 0) + kept_at for i in turn]
-            columns["passed"] = [kept[i] + kept_at for i in turn]
-        for name, places in loops.places.items():
-            columns[f"at {name}"] = [places[i] for i in turn]
-        if loops.rows:
-            columns["rows"] = [begins[i] for i in turn]
-            columns["parent"] = [number.get(loops.parents[i], -1) for i in turn]
-        sweeps.append(columns)
-    climb = _climb(plan, begins, width_of_climb, number)
-    return Tables(sweeps, numbers, zeros, climb, width_of_climb, place - buffer_size, place)
+    zeros, start = _sizes(plan, slots)
+    kept, start = _consecutive(order, start, lambda i: classes[kind[i]].size)
+    width = loops.sweeps[-1].steps[0].inputs[RECEIVED].size
+    count = loops.rows
+    begins, start = _consecutive(range(len(count)), start, lambda i: count[i] * (width + count[i]))
+    members = [i for own in classes for i in own.members]
+    numbers, _ = _consecutive(members, 0, lambda i: classes[kind[i]].table.shape[1])
+    places = {"class": kind, "numbers": numbers, "kept": kept}
+    if count:
+        after = {i: k for k, i in enumerate(order)}
+        parent = {i: after.get(p, -1) for i, p in enumerate(loops.parents)}
+        places |= {"rows": begins, "parent": parent}
+    size = start + (loops.outputs[0].shape[0] if count else 0)
+    return Tables(
+        [_columns(plan, s, own, order, places, zeros) for s, own in enumerate(slots)],
+        np.concatenate([own.table.reshape(-1) for own in classes]), zeros,
+        _climb(plan, places, width), width, start, size,
+    )  # fmt: skip
+
+
+def _sizes(plan: LoopPlan, slots: Sequence[_Slots]) -> tuple[int, int]:
+    """Return the number of zeros, and of zeros and slots: all sweeps use the same."""
+    widths = [len(positions) for positions in plan.passed]
+    sweeps = list(zip(widths, plan.loops.sweeps, slots, plan.kept_at, strict=True))
+    zeros = max((width for width, sweep, _, _ in sweeps if sweep.inward), default=0)
+    rooms = (own.count * width for width, _, own, kept_at in sweeps if kept_at is None)
+    return zeros, zeros + max(rooms, default=0)
+
+
+def _consecutive(
+    items: Iterable[int], start: int, size: Callable[[int], int]
+) -> tuple[dict[int, int], int]:
+    """Return the place of each item, one behind the other, and where they end."""
+    places: dict[int, int] = {}
+    for i in items:
+        places[i] = start
+        start += size(i)
+    return places, start
+
+
+def _columns(
+    plan: LoopPlan, s: int, slots: _Slots, order: Sequence[int],
+    places: Mapping[str, Mapping[int, int]], zeros: int,
+) -> dict[str, list[int]]:  # fmt: skip
+    """Return the columns of sweep s, items in its order.
+
+    Args:
+        plan: the loops and their classes.
+        s: index of the sweep.
+        slots: slots of its passed numbers.
+        order: the items, parents before children.
+        places: numbers of the items that are the same in all sweeps, by column.
+        zeros: number of leading zeros.
+    """
+    loops, kept, kept_at = plan.loops, places["kept"], plan.kept_at[s]
+    width = len(plan.passed[s])
+    turn = order[::-1] if loops.sweeps[s].inward else order
+    own = {name: places[name] for name in ("class", "numbers", "kept")}
+    own["first"] = {i: int(slots.first[i]) for i in turn}
+    if kept_at is None:
+        own["received"] = {i: zeros + width * k for i, k in slots.received.items()}
+        own["passed"] = {i: zeros + width * slots.passed.get(i, 0) for i in turn}
+    else:
+        own["received"] = {i: kept.get(loops.parents[i], 0) + kept_at for i in turn}
+        own["passed"] = {i: kept[i] + kept_at for i in turn}
+    own |= {f"at {name}": dict(enumerate(at)) for name, at in loops.places.items()}
+    own |= places
+    return {name: [column.get(i, 0) for i in turn] for name, column in own.items()}
 
 
 def _climb(
-    plan: LoopPlan, begins: dict[int, int], width: int, number: dict[int, int]
+    plan: LoopPlan, places: Mapping[str, Mapping[int, int]], width: int
 ) -> dict[str, list[int]]:
     """Return the starting point of each row of a climb.
 
@@ -113,8 +129,8 @@ def _climb(
             columns["row"].append(start + k)
             columns["first"].append(start)
             columns["count"].append(count if loops.shared else k + 1)
-            columns["own"].append(begins[i] + k * (width + count))
-            columns["up"].append(number.get(loops.parents[i], -1))
+            columns["own"].append(places["rows"][i] + k * (width + count))
+            columns["up"].append(places["parent"][i])
     return columns
 
 

@@ -18,7 +18,7 @@ from remora.codegen.export.c_module import (
     read_elements,
     traced,
 )
-from remora.codegen.export.c_module_test_program import RecordedCalls, write_module
+from remora.codegen.export.c_test_program import RecordedCalls, write_module
 from remora.codegen.export.c_text import identifier
 from remora.codegen.export.unfused_code import ModuleState
 from remora.codegen.ir.arguments import DTYPES

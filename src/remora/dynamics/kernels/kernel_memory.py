@@ -1,10 +1,10 @@
-"""In-memory cache of a robot's kernels, reused from call to call and from run to run."""
+"""In-memory cache of kernels and programs, reused from call to call and from run to run."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any, TypeVar
 
 from remora.codegen.kernel import Kernel
 from remora.dynamics.formulations import FORMULATIONS, forward_dynamics
@@ -16,8 +16,36 @@ from remora.identity.table import Table
 from remora.model.joint_types import JOINT_TYPES
 from remora.model.robot import Robot
 
-#: Maximum number of cached kernels.
+T = TypeVar("T")
+#: Maximum number of keys: most kernels have one by identity and one by value.
 MOST_KEPT = 256
+
+
+def remembered(
+    kind: str,
+    identity: tuple[Any, ...] | None,
+    alive: object,
+    value: Callable[[], Hashable],
+    made: Callable[[Any], T],
+) -> T:
+    """Return a kernel or program from memory; it is made if there is none.
+
+    Args:
+        kind: of the kernels, to tell equal keys of different kinds apart.
+        identity: a key that is quick to compare, see `identity_key`; None: there is none.
+        alive: the objects whose identities are in that key; they are kept with the kernel, so that
+            no others have them.
+        value: returns the key by value; None: there is none.
+        made: (key by value) -> the kernel.
+    """
+    short = None if identity is None else (kind, identity)
+    known = _memory.get(short)
+    if known is None:
+        key = value()
+        whole = None if key is None else (kind, "value", key)
+        known = _memory.get(whole) or _memory.keep(whole, (made(key), None))
+        _memory.keep(short, (known[0], alive))
+    return known[0]
 
 
 def kernel(
@@ -42,12 +70,19 @@ def kernel(
         made: Any = compile_function(function, robot)  # a function, which has no value
         return made
     sizes = dict(shapes or {})
+
+    def value() -> str | None:
+        names = tuple(arguments), parameters
+        return value_key(function, robot, names, sorted(sizes.items()), sorted(fixed.items()))
+
+    def compiled(_: str | None) -> Kernel:
+        return compile_function(
+            function, robot, arguments=tuple(arguments), fixed=fixed, shapes=sizes,
+            parameters=parameters,
+        )  # fmt: skip
+
     short = _short_key(function, robot, (*arguments, None, *parameters), sizes, fixed)
-    known = _recent.get(short)
-    if known is not None:
-        return known[0]
-    found = _by_value(function, robot, arguments, sizes, parameters, fixed)
-    return _recent.keep(short, (found, robot))[0]
+    return remembered("function", short, robot, value, compiled)
 
 
 def _short_key(
@@ -87,26 +122,5 @@ def identity_key(robot: Robot, *parts: Any) -> tuple[Any, ...] | None:
     return key
 
 
-def _by_value(
-    function: Callable[..., Any],
-    robot: Robot,
-    arguments: Sequence[str],
-    sizes: Mapping[str, tuple[int, ...]],
-    parameters: tuple[str, ...],
-    fixed: Mapping[str, Any],
-) -> Kernel:
-    names = tuple(arguments), parameters
-    key = value_key(function, robot, names, sorted(sizes.items()), sorted(fixed.items()))
-    known = _kept.get(key)
-    if known is not None:
-        return known
-    made: Kernel = compile_function(
-        function, robot, arguments=tuple(arguments), fixed=fixed, shapes=sizes,
-        parameters=parameters,
-    )  # fmt: skip
-    return _kept.keep(key, made)
-
-
-_kept: Recent[str, Kernel] = Recent(MOST_KEPT)
-#: By the identity of the robot, which is stored, too, so that no other has its identity.
-_recent: Recent[tuple[Any, ...], tuple[Kernel, Robot]] = Recent(MOST_KEPT)
+#: Kernels by their keys, with the objects whose identities are in these.
+_memory: Recent[tuple[Any, ...], tuple[Any, object]] = Recent(MOST_KEPT)

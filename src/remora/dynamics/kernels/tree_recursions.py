@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -99,31 +99,36 @@ def loops(robot: Robot, function: str, inputs: Sequence[Signature]) -> Loops:
     climbs = recursion.climb is not None
     keys = [(j.kind, j.parent < 0, j.mimic is None) for j in robot.joints]
     sorts = list(dict.fromkeys(keys))
-    templates = [(robot.joints[i], robot.bodies[i]) for i in (keys.index(sort) for sort in sorts)]
-    speeds = tuple(j.v.start for j in robot.joints)
-    width = math.prod(recursion.shape or ())
-    places = {
-        "q": tuple(j.q.start for j in robot.joints),
-        "v": speeds,
-        "tau": speeds,
-        "vdot": speeds,
-        "wrenches": tuple(6 * i for i in range(len(robot.bodies))),
-        "out": speeds if recursion.shape is None else tuple(width * i for i in range(len(keys))),
-    }
-    names = {s.name for s in (*inputs,)} | {"out"}
+    pairs = list(zip(robot.joints, robot.bodies, strict=True))
+    templates = [pairs[keys.index(sort)] for sort in sorts]
     return Loops(
         inputs=tuple(inputs),
         outputs=(Signature("out", 2 * shape if climbs else shape),),
         parents=tuple(j.parent for j in robot.joints),
         sorts=tuple(sorts.index(key) for key in keys),
-        numbers=tuple(
-            _numbers(joint, body) for joint, body in zip(robot.joints, robot.bodies, strict=True)
-        ),
-        places={name: places[name] for name in places if name in names},
+        numbers=tuple(_numbers(joint, body) for joint, body in pairs),
+        places=_places(robot, recursion, {s.name for s in inputs}),
         sweeps=_Tracer(robot, recursion, [s.name for s in inputs], templates).sweeps(),
         shared=recursion.shape is None and any(j.mimic is not None for j in robot.joints),
         rows=tuple(j.v.stop - j.v.start for j in robot.joints) if climbs else (),
     )
+
+
+def _places(
+    robot: Robot, recursion: Recursion, arguments: Collection[str]
+) -> dict[str, tuple[int, ...]]:
+    """Return where each joint's part of an argument or of the result begins."""
+    count, width = len(robot.joints), math.prod(recursion.shape or ())
+    speeds = tuple(j.v.start for j in robot.joints)
+    places = {
+        "q": tuple(j.q.start for j in robot.joints),
+        "v": speeds,
+        "tau": speeds,
+        "vdot": speeds,
+        "wrenches": tuple(range(0, 6 * count, 6)),
+        "out": speeds if recursion.shape is None else tuple(width * i for i in range(count)),
+    }
+    return {name: at for name, at in places.items() if name in arguments or name == "out"}
 
 
 def uses_loops(robot: Robot, straight: int) -> bool:

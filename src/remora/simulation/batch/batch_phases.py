@@ -20,10 +20,9 @@ from remora.codegen.integration.program_ptx import CudaProgram
 from remora.components.run_signals import entered
 from remora.components.system import ScheduledUpdate, System
 from remora.dynamics.kernels.cache_keys import value_key
-from remora.dynamics.kernels.kernel_memory import identity_key
+from remora.dynamics.kernels.kernel_memory import identity_key, remembered
 from remora.errors import RemoraError
 from remora.identity.digest import NoIdentity
-from remora.model.robot import Robot
 from remora.simulation.batch.host_arrays import to_host
 from remora.simulation.batch.lockstep_program import (
     STEPS,
@@ -61,8 +60,6 @@ NUDGE = 16.0
 BUDGETS = (12.0, 40.0, math.inf)
 #: Fewest runs that are made in rounds.
 FEWEST = 32
-#: Maximum number of cached compiled programs.
-MOST_KEPT = 32
 CompiledRun: TypeAlias = ProgramKernel | HostedProgram | CudaProgram
 
 
@@ -419,21 +416,23 @@ class BatchRuns:
                 equations.effort, equations.reduced,
                 None if equations.limits is None else equations.limits[-2:],
             )  # fmt: skip
-        if short is not None and short in _recent:
-            return _recent[short][0]
-        key = value_key(made, equations.robot)
-        name = f"simulate_{equations.robot.name}"
         functions = phase.equations.functions
-        kernel = _compiled(
-            made, name, settings.dtype, settings.target, key, phase.plain, bool(functions)
-        )
-        if isinstance(kernel, HostedProgram):
-            kernel = kernel.bound(functions)
-        if short is not None:
-            while len(_recent) >= MOST_KEPT:
-                _recent.pop(next(iter(_recent)))
-            _recent[short] = kernel, equations.robot
-        return kernel
+
+        def compiled(key: str | None) -> CompiledRun:
+            name, dtype = f"simulate_{equations.robot.name}", settings.dtype
+            if settings.target == "cuda":
+                return CudaProgram(made(), name, dtype)
+            kind = HostedProgram if functions else ProgramKernel
+            if phase.plain and key is not None:
+                return kind(made, name, dtype, key)
+            # user's functions: on disk, the program is identified by its graphs
+            return kind(made(), name, dtype)
+
+        kernel = remembered(
+            f"batch on {settings.target}", short, equations.robot,
+            lambda: value_key(made, equations.robot), compiled,
+        )  # fmt: skip
+        return kernel.bound(functions) if isinstance(kernel, HostedProgram) else kernel
 
 
 def _program(
@@ -455,33 +454,6 @@ def _refuse_large(equations: RunEquations) -> None:
             "parameters cannot differ, joints cannot be held, and the formulation is "
             "'articulated'; use target='python'"
         )
-
-
-def _compiled(
-    made: Callable[[], Program], name: str, dtype: str, target: str, key: str | None, plain: bool,
-    hosted: bool,
-) -> CompiledRun:  # fmt: skip
-    """Return a compiled program, from memory if there is one of equal value."""
-    if key is not None and (key, target) in _kept:
-        return _kept[key, target]
-    if target == "cuda":
-        kernel: CompiledRun = CudaProgram(made(), name, dtype)
-    else:
-        kind = HostedProgram if hosted else ProgramKernel
-        if plain and key is not None:
-            kernel = kind(made, name, dtype, key)
-        else:  # user's functions: on disk, the program is identified by its graphs
-            kernel = kind(made(), name, dtype)
-    if key is not None:
-        while len(_kept) >= MOST_KEPT:
-            _kept.pop(next(iter(_kept)))
-        _kept[key, target] = kernel
-    return kernel
-
-
-_kept: dict[tuple[str, str], CompiledRun] = {}
-#: By the identity of the robot, which is stored, too, so that no other has its identity.
-_recent: dict[tuple[Any, ...], tuple[CompiledRun, Robot]] = {}
 
 
 def carried_states(

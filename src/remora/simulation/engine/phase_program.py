@@ -25,11 +25,10 @@ from remora.codegen.integration.program_hosted import HostedProgram
 from remora.codegen.ir.graph import Signature
 from remora.components.system import System
 from remora.dynamics.kernels.cache_keys import tables_digest, value_key
+from remora.dynamics.kernels.kernel_memory import remembered
 from remora.errors import RemoraError
 from remora.identity.digest import code_key
-from remora.identity.recent import Recent
 from remora.model.joints import in_coordinates
-from remora.model.robot import Robot
 from remora.simulation.engine.hosted_parts import HostedParts
 from remora.simulation.engine.phase_dynamics import PhaseDynamics
 from remora.simulation.inputs.events import (
@@ -66,8 +65,6 @@ LONGEST_CALL = 0.03
 FIRST_TRIES, MOST_TRIES, FIRST_ROWS, MOST_ROWS = 128, 1_000_000, 128, 4096
 #: Events that a call records.
 MOST_EVENTS = 64
-#: Maximum number of kernels that are kept.
-MOST_KEPT = 16
 
 
 class Advance(NamedTuple):
@@ -616,12 +613,11 @@ def _made(
     told = [(e.condition, e.direction, e.action, e.at_start) for e in events]
     tables = tables_digest()
     code = code_key(parts, told) if parts or told else ""
-    key = None
+    key, wide = None, len(everywhere)
     if tables is not None and code is not None:
-        key = (tables, code, captured_by_loads, id(latched.robot), len(everywhere), *settings)
-    known = _kept.get(key)
-    if known is None:
-        wide = len(everywhere)
+        key = (tables, code, captured_by_loads, id(latched.robot), wide, *settings)
+
+    def compiled(_: None) -> _CompiledPhase:
         made = _with_conditions(acting, events[:wide], events[wide:], "system" in hosted)
         new = [n for n in made.components if n not in acting.components]
         # those of the whole run are first watched in the first phase
@@ -638,17 +634,17 @@ def _made(
             plain = tuple(x for x in settings if x is not tableau and x is not recorded)
             entry = value_key(_program, latched.robot, parts, told, values, plain)
         try:
-            own = _CompiledPhase(equations, tableau, recorded, entry)
+            return _CompiledPhase(equations, tableau, recorded, entry)
         except RemoraError as error:
             if "system" in hosted:
                 raise
             raise _NotTraceable from error
-        known = _kept.keep(key, (own, latched.robot))
+
+    own = remembered("phase", key, latched.robot, lambda: None, compiled)
     count = len(model.system.events) if model.system is not None else 0
-    wide = len(everywhere)
     order = [*range(wide, wide + count), *range(wide), *range(wide + count, len(watch.items))]
     functions |= HostedParts(system, plan.integrator, watch, order, tableau.degree).functions
-    return PhaseProgram(known[0], plan.control, watch, order, captured, functions)
+    return PhaseProgram(own, plan.control, watch, order, captured, functions)
 
 
 def _named_only(
@@ -680,10 +676,6 @@ def _structure(system: System) -> tuple[Any, ...]:
     sizes = system.nx, system.nz, [shape for shape, _ in system.signals.values()]
     actions = [type(a).__name__ for own in system.layouts.values() for a in own.actions]
     return system.schedule, events, layouts, sizes, actions, system.event_places
-
-
-#: Compiled programs by their settings, with the robot whose identity is in the key.
-_kept: Recent[tuple[Any, ...], tuple[_CompiledPhase, Robot]] = Recent(MOST_KEPT)
 
 
 def _of_robot(event: Event) -> bool:

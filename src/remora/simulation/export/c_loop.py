@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from remora.algebra.array_ops import ArrayLike
-from remora.codegen.export.c_module_test_program import write_module
+from remora.codegen.export.c_test_program import write_module
 from remora.codegen.export.c_text import identifier
 from remora.codegen.ir.arguments import DTYPES
 from remora.codegen.ir.graph import Signature

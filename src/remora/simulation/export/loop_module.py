@@ -9,7 +9,7 @@ import numpy as np
 
 from remora.algebra.array_ops import Array
 from remora.codegen.export.c_module import Function, Member, Module, Struct, constants
-from remora.codegen.export.c_module_test_program import RecordedCalls
+from remora.codegen.export.c_test_program import RecordedCalls
 from remora.codegen.export.c_text import SCALARS, number
 from remora.codegen.integration.program_c import WORK, ProgramText, member_places
 from remora.codegen.integration.program_cpu import ProgramKernel

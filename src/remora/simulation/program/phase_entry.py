@@ -48,11 +48,10 @@ from remora.dynamics.constraints.switch_equations import (
     separation_jump,
 )
 from remora.dynamics.kernels.cache_keys import value_key
-from remora.dynamics.kernels.kernel_memory import identity_key
+from remora.dynamics.kernels.kernel_memory import identity_key, remembered
 from remora.dynamics.kernels.parameters import parameter
 from remora.dynamics.kernels.size_policy import fits_straight_line
 from remora.errors import InvalidValue, RemoraError
-from remora.identity.recent import Recent
 from remora.model.constraint import GEAR
 from remora.model.joints import kind
 from remora.model.robot import Robot
@@ -71,8 +70,6 @@ ROUNDING = 1e-15
 #: Largest distance of a held joint from the start of its motion, rad or m, and of its speed, rad/s
 #: or m/s; relative to max(1, value).
 MISMATCH = {"float64": 1e-9, "float32": 1e-4}
-#: Maximum number of kernels that are kept.
-MOST_KEPT = 64
 
 
 def phase_robots(robot: Robot, phases: Sequence[Phase]) -> list[Robot]:
@@ -417,15 +414,16 @@ class PhaseEntry:
             self.speeds, phase.impulse, tuple(phase.prescribed), self.parameters, self.held, dtype,
         )  # fmt: skip
         short = identity_key(self.robot, id(self.before), *settings)
-        known = _kept.get(short)
-        if known is None:
+
+        def value() -> str | None:
             on = tuple(c.name for c in active_constraints(self.before))
-            key = value_key(_entry_program, self.robot, on, settings)
+            return value_key(_entry_program, self.robot, on, settings)
+
+        def compiled(key: str | None) -> ProgramKernel:
             made = functools.partial(_entry_program, self, dtype)
-            source: Any = made if key is not None else made()
-            kernel = ProgramKernel(source, "enter_phase", dtype, key, lanes=1)
-            known = _kept.keep(short, (kernel, self.before, self.robot))
-        return known[0]
+            return ProgramKernel(made, "enter_phase", dtype, key, lanes=1)
+
+        return remembered("entry of a phase", short, (self.before, self.robot), value, compiled)
 
     # Messages -------------------------------------------------------------------------------------
 
@@ -499,10 +497,6 @@ class PhaseEntry:
                 found[c.name] = off
             start = stop
         return found
-
-
-#: Kernels by the identities of the robots, which are stored, too, so that no others have them.
-_kept: Recent[tuple[Any, ...], tuple[ProgramKernel, Robot, Robot]] = Recent(MOST_KEPT)
 
 
 def _entry_program(entry: PhaseEntry, dtype: str) -> Program:

@@ -13,11 +13,8 @@ from remora.codegen.ir.graph import Signature
 from remora.codegen.kernel import Kernel
 from remora.components.system import System
 from remora.dynamics.kernels.cache_keys import value_key
+from remora.dynamics.kernels.kernel_memory import remembered
 from remora.dynamics.kernels.parameters import with_values
-from remora.identity.recent import Recent
-
-#: Maximum number of cached kernels.
-MOST_KEPT = 64
 
 
 class SystemKernel:
@@ -110,11 +107,9 @@ def system_kernel(
     parts = system.kernel_parts()
     open_numbers = dict(parameters or {})
     names = list(shapes.items()), list(open_numbers.items())
-    key = value_key(function, system.robot, parts, names, sorted(fixed.items()))
-    known = _kept.get(key)
-    if known is not None:
-        return known
-    return _kept.keep(key, SystemKernel(function, system, shapes, fixed, open_numbers))
-
-
-_kept: Recent[str, SystemKernel] = Recent(MOST_KEPT)
+    values = sorted(fixed.items())
+    return remembered(
+        "system", None, None,
+        lambda: value_key(function, system.robot, parts, names, values),
+        lambda _: SystemKernel(function, system, shapes, fixed, open_numbers),
+    )  # fmt: skip
