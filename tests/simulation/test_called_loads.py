@@ -80,6 +80,71 @@ def test_one_compiled_program_serves_all_functions(monkeypatch):
     assert not made
 
 
+class Held(rm.Component):
+    """A damper that is sampled; in one way it can be traced, in the other it cannot."""
+
+    gain: float = 0.3
+    opaque: bool = False
+
+    def act(self, at):
+        if self.opaque:
+            called.append(float(at.t))
+        speeds = np.array([float(x) for x in at.v]) if self.opaque else at.v
+        return [rm.JointForce(j.name, -self.gain * speeds[j.v]) for j in at.robot.joints[1:]]
+
+
+called: list[float] = []
+
+
+@pytest.mark.usefixtures("no_loads_in_python")
+@pytest.mark.parametrize(
+    "options", [{}, {"sample": 0.1}, {"integrator": "rk4", "step": 0.01}, {"integrator": "radau"}]
+)
+def test_a_sampled_component_that_cannot_be_traced_is_called_at_its_ticks_only(options):
+    runs = []
+    for opaque in (False, True):
+        system = rm.System(SERVICER, [Held(opaque=opaque, name="held", sample_time=0.05)])
+        assert (system.called_at_ticks == {"held"}) is opaque
+        called.clear()
+        runs.append(rm.simulate(system, Q, V, 1.0, **grouped(**options)))
+    np.testing.assert_allclose(called, 0.05 * np.arange(20), atol=1e-15)
+    one, other = runs
+    assert len(one) == len(other)
+    for name in ("t", "q", "v", "tau", "work"):  # NumPy rounds a product as compiled code does
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
+
+
+@pytest.mark.usefixtures("no_loads_in_python")
+def test_another_sampled_component_needs_no_other_program(monkeypatch):
+    def run(gain):
+        held = Held(gain, True, name="held", sample_time=0.05)
+        return rm.simulate(rm.System(SERVICER, [held]), Q, V, 0.2)
+
+    first = run(0.3)
+    monkeypatch.setattr(phase_program, "_CompiledPhase", None)
+    assert not np.array_equal(run(0.5).v[-1], first.v[-1])
+    np.testing.assert_array_equal(run(0.3).v, first.v)
+
+
+def test_a_sampled_component_that_fails_is_named_with_its_time():
+    class Fails(Held):
+        def act(self, at):
+            if float(at.t) > 0.12:
+                raise ValueError("no more commands")
+            return super().act(at)
+
+    class Lost(Held):
+        def act(self, at):
+            return [rm.JointForce("elbow_pitch", np.nan if float(at.t) > 0.12 else 0.0)]
+
+    for kind, told in ((Fails, "ValueError: no more commands"), (Lost, "not finite")):
+        system = rm.System(SERVICER, [kind(opaque=True, name="held", sample_time=0.05)])
+        with pytest.raises(rm.errors.SimulationError, match=told) as error:
+            rm.simulate(system, Q, V, 1.0)
+        assert "'held'" in str(error.value)
+        assert error.value.time == pytest.approx(0.15)
+
+
 @pytest.mark.usefixtures("no_loads_in_python")
 def test_the_clock_of_a_phase():
     seen = []

@@ -119,6 +119,19 @@ def test_what_does_not_fit_is_refused(options, text):
         rm.simulate(VT18, Q, V, **grouped(**{"duration": 5.0, **options}))
 
 
+@pytest.mark.parametrize("phases", [1.0, [rm.Phase(10.0), rm.Phase(1e-3)]])
+def test_a_phase_that_time_does_not_resolve(phases):
+    start = 1e17 if phases == 1.0 else 1e12
+    for run in (
+        lambda: rm.simulate(VT18, Q, V, phases, start=start),
+        lambda: rm.simulate_batch(
+            VT18, Q[None], V[None], phases, start=start, integrator=rm.Integrator("dop853")
+        ),
+    ):
+        with pytest.raises(rm.RemoraError, match=r"duration of a phase.*time does not resolve it"):
+            run()
+
+
 def test_states_that_do_not_fit():
     with pytest.raises(rm.RemoraError, match=r"see rm\.simulate_batch"):
         rm.simulate(VT18, np.tile(Q, (3, 1)), V, 1.0)
