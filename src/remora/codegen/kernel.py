@@ -16,12 +16,13 @@ from remora.codegen import kernel_cache
 from remora.codegen.ir import graph_passes
 from remora.codegen.ir.arguments import listed, ordered
 from remora.codegen.ir.graph import Graph, Signature
-from remora.codegen.llvm import chunk_call, fast_call, host, lowering
+from remora.codegen.llvm import fast_call, host, lowering
 from remora.codegen.llvm.fast_call import address
 from remora.codegen.llvm.row_calls import (
     IN_ROWS,
     WRITEABLE,
     apart,
+    chunk_ir,
     in_rows,
     plain_rows,
     results_for,
@@ -90,16 +91,26 @@ class Kernel(TracedFunction):
                 requires a key.
         """
         super().__init__(function, inputs, name, dtype)
-        self._loops, self.rolled = loops, loops is not None
+        self._loops, self.rolled, self._fused = loops, loops is not None, True
         self._begin(key)
 
     @classmethod
-    def from_graph(cls, graph: Graph, name: str, dtype: str = "float64") -> Kernel:
-        """Return the kernel of an existing graph."""
+    def from_graph(
+        cls, graph: Graph, name: str, dtype: str = "float64", fma: bool = True
+    ) -> Kernel:
+        """Return the kernel of an existing graph.
+
+        Args:
+            graph: as traced.
+            name: name of the kernel.
+            dtype: `float64` or `float32`.
+            fma: whether products and sums are fused if the processor can; without, the bits are
+                those of exported C.
+        """
         kernel = cls.__new__(cls)
         kernel.name, kernel.dtype, kernel.inputs = name, dtype, graph.inputs
         kernel.__dict__["graph"] = graph
-        kernel._function, kernel._loops = nothing_to_run, None
+        kernel._function, kernel._loops, kernel._fused = nothing_to_run, None, fma
         kernel._begin(None)
         return kernel
 
@@ -140,7 +151,7 @@ class Kernel(TracedFunction):
 
     @property
     def chunk_address(self) -> int:
-        """Address of its function of `chunk_call`, for `kernel_sequence`; valid while it lives.
+        """Address of its function of `row_calls`, for `kernel_sequence`; valid while it lives.
 
         Kernels of loops need scratch memory and have none (0).
         """
@@ -157,14 +168,13 @@ class Kernel(TracedFunction):
     def _begin(self, key: str | None) -> None:
         """Get what the code is made of, from the cache or by tracing."""
         self._host = host.host()
-        target = *self._host.code, self.dtype
-        entry = (
-            kernel_cache.entry_key("given", key, self._loops is not None, *target) if key else None
-        )
-        stored = kernel_cache.load(entry) if entry else None
-        if entry is None and self._loops is None:
+        target = *self._host.code, self.dtype, self._fma
+        entry = None
+        if key:
+            entry = kernel_cache.entry_key("given", key, self._loops is not None, *target)
+        elif self._loops is None:
             entry = kernel_cache.entry_key("graph", self.graph.content(), *target)
-            stored = kernel_cache.load(entry)
+        stored = None if entry is None else kernel_cache.load(entry)
         if stored is not None:
             (self._scratch, outputs), self._source = kernel_cache.unpacked(stored)
             self.outputs = tuple(Signature(n, tuple(shape)) for n, shape in outputs)
@@ -177,10 +187,15 @@ class Kernel(TracedFunction):
         self._images: dict[str, bytes] = {}
         self._start()
 
+    @property
+    def _fma(self) -> bool:
+        """Whether products and sums are fused."""
+        return self._fused and self._host.fma
+
     def _straight(self) -> bytes:
         """Return the prepared graph, the source of straight-line code; sets outputs and scratch."""
         self.outputs, self._scratch = self.graph.outputs, 0
-        return graph_passes.prepared(self.graph, self.dtype, fma=self._host.fma).to_bytes()
+        return graph_passes.prepared(self.graph, self.dtype, fma=self._fma).to_bytes()
 
     def _rolled(self) -> bytes:
         """Return the LLVM IR of the tree loops; sets outputs and scratch."""
@@ -188,13 +203,13 @@ class Kernel(TracedFunction):
         loops = self._loops()
         lanes, item = self._host.lanes(self.dtype), np.dtype(self.dtype).itemsize
         text, (room, room_alone) = loop_lowering.module(
-            loops, {"kernel": lanes, "alone": 1}, self.dtype, self._host.fma
+            loops, {"kernel": lanes, "alone": 1}, self.dtype, self._fma
         )
         text += fast_call.ir(
             self.inputs, len(loops.outputs), "alone", "fast", self.dtype, item * room_alone
         )
         arrays = len(self.inputs) + len(loops.outputs)
-        text += chunk_call.ir(arrays, "kernel", "chunk", self.dtype, scratch=True)
+        text += chunk_ir(arrays, "kernel", "chunk", self.dtype, scratch=True)
         self.outputs, self._scratch = loops.outputs, item * lanes * room
         return zlib.compress(text.encode(), 1)
 
@@ -206,7 +221,7 @@ class Kernel(TracedFunction):
         # one lane: the same operations in the same order
         lanes = 1 if piece == "alone" else self._host.lanes(self.dtype)
         text = lowering.lower(prepared, "kernel", self.dtype, lanes)
-        text += chunk_call.ir(len(self.inputs) + results, "kernel", "chunk", self.dtype)
+        text += chunk_ir(len(self.inputs) + results, "kernel", "chunk", self.dtype)
         if piece == "alone":
             text += fast_call.ir(self.inputs, results, "kernel", "fast", self.dtype)
         return text + "\n".join(lowering.declared(prepared, self.dtype, lanes))
@@ -242,9 +257,9 @@ class Kernel(TracedFunction):
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the pickled state: the code so far and its source, and the function."""
-        names = ("outputs", "rolled", "_scratch", "_host", "_source", "_entry", "_images", "_loops")
+        names = ("outputs", "rolled", "_scratch", "_host", "_source", "_entry", "_images")
         told = self._portable()
-        own = {n: getattr(self, n) for n in names}
+        own = {n: getattr(self, n) for n in (*names, "_loops", "_fused")}
         return told | own | {"made with": _made_with(told, self._loops)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:

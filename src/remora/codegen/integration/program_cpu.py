@@ -30,12 +30,13 @@ from remora.codegen.integration.statements import Cell, GraphBlock, Output
 from remora.codegen.integration.stop_request import StopRequest
 from remora.codegen.ir.arguments import DTYPES, listed, ordered
 from remora.codegen.ir.graph import Signature
-from remora.codegen.llvm import chunk_call, host, lowering
+from remora.codegen.llvm import host, lowering
 from remora.codegen.llvm.fast_call import address
 from remora.codegen.llvm.lowering import SCALARS, constant
 from remora.codegen.llvm.row_calls import (
     WIDEST,
     apart,
+    chunk_ir,
     in_rows,
     results_for,
     run,
@@ -249,9 +250,7 @@ class LaneCode(ProgramCode):
         body = lowering.rows_function(w, "program", arrays, self.lanes, emit, rest)
         taken, returned = ProgramInterface.of(program).dtypes(self.dtype)
         others = ["i64", *["ptr"] * len(program.tables), *["i64"] * len(program.buffers)]
-        chunk = chunk_call.ir(
-            len(arrays), "program", "chunk", [*taken, *returned], others, scratch=True
-        )
+        chunk = chunk_ir(len(arrays), "program", "chunk", [*taken, *returned], others, scratch=True)
         return self.constants() + body + chunk + "\n".join(sorted(self.declared())) + "\n"
 
 

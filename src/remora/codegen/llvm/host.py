@@ -97,7 +97,7 @@ class LoadedCode:
 
     @functools.cached_property
     def chunk(self) -> Any:
-        """Its function of `chunk_call`."""
+        """Its function `chunk`, see `row_calls`."""
         pointer, number = ctypes.c_void_p, ctypes.c_int64
         return ctypes.CFUNCTYPE(None, pointer, number, number, pointer)(self.address["chunk"])
 

@@ -11,7 +11,7 @@ beside it. All numbers are 64 bits wide:
             address of its `chunk` function, number of arrays, then for each array:
             which (0: scratch, k: the array k of the call), offset in bytes, stride in numbers
 
-It has the form of `chunk_call`, so that a `thread_team` can run it.
+See `row_calls`: a `thread_team` can run it.
 """
 
 from __future__ import annotations

@@ -316,7 +316,7 @@ def run_shared(
     """Compute all states of a batch on several threads and return the number of helpers woken.
 
     Args:
-        function: address of a function made by `chunk_call.ir`.
+        function: address of a function see `row_calls`.
         call: the numbers it reads.
         states: number of states.
         threads: number of threads, the calling one included.

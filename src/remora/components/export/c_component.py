@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -20,8 +21,9 @@ from remora.codegen.export.c_module import (
 )
 from remora.codegen.export.c_test_program import RecordedCalls, write_module
 from remora.codegen.export.c_text import identifier
-from remora.codegen.export.unfused_code import ModuleState
 from remora.codegen.ir.arguments import DTYPES
+from remora.codegen.ir.trace import is_tuple
+from remora.codegen.kernel import Kernel
 from remora.components.component_instant import ComponentInstant
 from remora.components.export.c_members import (
     at_place,
@@ -317,7 +319,7 @@ class _ComponentExport:
 
     def recorded(self) -> RecordedCalls:
         """Return calls with random inputs; a sampled component carries its state along."""
-        module, machine = self.module, ModuleState(self.module)
+        module, machine = self.module, _ModuleState(self.module)
         names = [f.name for f in module.functions]
         local = tuple(module.roles)
         begin = [module.call("init", local)] if "init" in names else []
@@ -350,6 +352,51 @@ class _ComponentExport:
             m.name: np.asarray(known.get(m.name, rng.normal(size=m.shape)), self.module.dtype)
             for m in self.module.roles["inputs"].members
         }
+
+
+class _ModuleState:
+    """The structs of a module as arrays, on which its functions work as in C.
+
+    Attributes:
+        values: by role and member.
+    """
+
+    def __init__(self, module: Module) -> None:
+        """Start with zeros, and with the initial values of structs that have them."""
+        kinds = {"": module.dtype, "double": "float64"}
+        self._module = module
+        self.values: dict[str, dict[str, Array]] = {}
+        for struct in module.structs:
+            own = {m.name: np.zeros(m.shape, kinds.get(m.c_type, m.c_type.removesuffix("_t")))
+                   for m in struct.members}  # fmt: skip
+            for name, value in (struct.initial or {}).items():
+                own[name] = np.asarray(value, own[name].dtype)
+            self.values[struct.role] = own
+        # without fused products and sums, as the exported C
+        self._kernels = {
+            f.name: Kernel.from_graph(f.graph, f.name, module.dtype, fma=False)
+            for f in module.functions
+            if f.graph is not None
+        }
+
+    def call(self, function: str) -> None:
+        """Call a function that has a graph."""
+        kernel = self._kernels[function]
+        read: list[Array] = []
+        for signature in kernel.inputs:
+            role, _, name = signature.name.partition(".")
+            # members that nothing reads are left out of the structs
+            absent = np.zeros(signature.shape, kernel.dtype)
+            read.append(self.values.get(role, {}).get(name, absent))
+        returned: Any = kernel(*read)
+        results: Sequence[Array] = returned if is_tuple(returned) else (returned,)
+        for signature, result in zip(kernel.outputs, results, strict=True):
+            role, _, name = signature.name.partition(".")
+            self.values[role][name] = result
+
+    def copy(self, role: str) -> dict[str, Array]:
+        """Return a copy of the members of a struct."""
+        return {name: np.array(value) for name, value in self.values[role].items()}
 
 
 def _with_elements(member: Member, elements: Sequence[int]) -> Member:

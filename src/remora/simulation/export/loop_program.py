@@ -19,7 +19,7 @@ import numpy as np
 
 from remora.algebra.array_ops import Array, absolute, less, select
 from remora.algebra.selections import flag, larger, negated
-from remora.codegen.integration.program import Program
+from remora.codegen.integration.program import Program, renamed
 from remora.codegen.integration.program_plan import carried
 from remora.codegen.integration.statements import (
     Block,
@@ -36,7 +36,6 @@ from remora.codegen.ir.graph import Signature
 from remora.components.system import ScheduledUpdate
 from remora.simulation.batch.batch_phases import NUDGE, BatchPhase
 from remora.simulation.batch.lockstep_program import lockstep_program
-from remora.simulation.export.renamed_statements import renamed
 from remora.simulation.integrators import tableaus
 from remora.simulation.program.event_search import FIRST, NEVER, NEXT, NOT_ENTERED, RUNNING
 from remora.simulation.program.run_blocks import RunBlocks, wide_run
