@@ -220,7 +220,6 @@ def _with_leaves(
     places: list[tuple[int, Array, Array]] = []
     for part in boxes:
         assert part.black_box is not None
-        assert part.placement is not None
         exchanges.append(_Exchange(part.name, part.black_box))
         mount = mounted_on(assembly.parts, part)
         x = dual_quaternion.mul(mount.placement, part.placement)

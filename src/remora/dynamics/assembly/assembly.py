@@ -10,14 +10,9 @@ from typing import Any, cast
 import numpy as np
 
 from remora.algebra.array_ops import Array, ArrayLike, asarray, concatenate
+from remora.dynamics.assembly import composition
 from remora.dynamics.assembly.compiled_assembly import CompiledAssembly
-from remora.dynamics.assembly.composition import (
-    Arguments,
-    PartLoads,
-    forward_sweeps,
-    inverse_sweeps,
-    readings,
-)
+from remora.dynamics.assembly.composition import Arguments, PartLoads
 from remora.dynamics.assembly.connection import Connection
 from remora.dynamics.assembly.interconnection_graph import (
     InterconnectionGraph,
@@ -275,7 +270,9 @@ class Assembly:
 
         The arguments are those of `inverse_dynamics`.
         """
-        return inverse_sweeps(self.parts, self._arguments(q, v, vdot, "vdot", wrenches, t))
+        return composition.inverse_dynamics(
+            self.parts, self._arguments(q, v, vdot, "vdot", wrenches, t)
+        )
 
     def graph(
         self,
@@ -290,7 +287,8 @@ class Assembly:
         The arguments are those of `inverse_dynamics`.
         """
         given = self._arguments(q, v, vdot, "vdot", wrenches, t)
-        return interconnection_graph(self.parts, inverse_sweeps(self.parts, given), given)
+        loads = composition.inverse_dynamics(self.parts, given)
+        return interconnection_graph(self.parts, loads, given)
 
     def wrench_parts(
         self,
@@ -324,7 +322,7 @@ class Assembly:
             t: time of the data of black boxes, s, `()` or of the batch shape.
         """
         given = self._arguments(q, v, tau, "tau", wrenches, t)
-        return finite_result(concatenate(forward_sweeps(self.parts, given)))
+        return finite_result(concatenate(composition.forward_dynamics(self.parts, given)))
 
     def readings(self, q: ArrayLike, v: ArrayLike, t: ArrayLike) -> dict[str, SensorReading]:
         """Return the readings of all black boxes, by name; each gets the twist of its base.
@@ -334,7 +332,9 @@ class Assembly:
             v: velocity, `(..., nv)`.
             t: time, s, `()` or of the batch shape.
         """
-        return readings(self.parts, self._arguments(q, v, np.zeros(self.nv), "tau", None, t))
+        return composition.readings(
+            self.parts, self._arguments(q, v, np.zeros(self.nv), "tau", None, t)
+        )
 
     def check_energy(
         self, q: ArrayLike, v: ArrayLike, vdot: ArrayLike, tau: ArrayLike, t: ArrayLike

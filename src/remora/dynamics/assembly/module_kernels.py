@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from remora.algebra.array_ops import Array
 from remora.codegen.kernel import Kernel
-from remora.dynamics.assembly.module_functions import ModulePass
+from remora.dynamics.assembly.network import ModulePass
 from remora.dynamics.assembly.robot_module import RobotModule
 from remora.dynamics.kernels.cache_keys import value_key
 

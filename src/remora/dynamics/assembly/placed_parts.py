@@ -48,10 +48,10 @@ class Part:
     bodies: slice
 
     @property
-    def placement(self) -> Array | None:
-        """Pose of its base in the connection point's frame, unless its module contains it."""
+    def placement(self) -> Array:
+        """Pose of its base in the connection point's frame; the identity if its module has it."""
         if self.connection is None or self.module is not None:
-            return None
+            return dual_quaternion.identity()
         return self.connection.placement
 
     @property

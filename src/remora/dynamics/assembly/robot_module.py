@@ -8,6 +8,7 @@ are mounted on instead of the ground's, and what they pass inward goes to the pr
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -15,6 +16,7 @@ import numpy as np
 
 from remora.algebra import dual_quaternion, screw
 from remora.algebra.array_ops import Array
+from remora.algebra.screw import Transform
 from remora.dynamics.joint_arrays import gather
 from remora.dynamics.recursive import articulated_body, recursive_newton_euler
 from remora.dynamics.recursive.articulated_body import ArticulatedBody
@@ -45,6 +47,11 @@ class RobotModule:
     ground: bool
     points: tuple[Frame, ...]
     joints: tuple[Joint, ...]
+
+    @functools.cached_property
+    def transforms(self) -> tuple[Transform, ...]:
+        """Transforms from the frames of the used points to those of their bodies."""
+        return tuple(screw.transform(frame.placement) for frame in self.points)
 
     def contexts(
         self, ground: Array, wrenches: Array | None, **arguments: Array
@@ -105,11 +112,8 @@ class RobotModule:
             values: of every body, body frame.
             base: of the base, for points fixed to it.
         """
-        found: list[Array] = []
-        for frame in self.points:
-            value = base if frame.body < 0 else values[frame.body]
-            found.append(screw.to_inner(screw.transform(frame.placement), value))
-        return found
+        on_bodies = (base if frame.body < 0 else values[frame.body] for frame in self.points)
+        return [screw.to_inner(X, x) for X, x in zip(self.transforms, on_bodies, strict=True)]
 
 
 class InverseState(NamedTuple):
@@ -252,10 +256,10 @@ def finish_inverse(
     """
     on_bodies: dict[int, Any] = {}
     on_base: Array | None = None
-    for frame, load in zip(module.points, loads, strict=True):
+    for frame, X, load in zip(module.points, module.transforms, loads, strict=True):
         if load is None:
             continue
-        W = screw.to_outer(screw.transform(frame.placement), load)
+        W = screw.to_outer(X, load)
         if frame.body < 0:
             on_base = W if on_base is None else on_base + W
         else:
@@ -267,40 +271,38 @@ def finish_inverse(
     return joints, wrench
 
 
-def generalized_forces(
-    module: RobotModule, joints: list[JointLoad], batch: tuple[int, ...]
-) -> Array:
+def generalized_forces(module: RobotModule, joints: list[JointLoad]) -> Array:
     """Return the projections of the joints' wrenches on their axes, `(..., nv)`."""
-    return gather(module.robot, [load.tau for load in joints], batch)
+    return gather(module.robot, [load.tau for load in joints], ())
 
 
 # Forward dynamics ------------------------------------------------------------------------------
 
 
 def start_forward(
-    module: RobotModule,
-    q: Array,
-    v: Array,
-    tau: Array,
-    base: Array | None,
-    ground: Array,
-    wrenches: Array | None,
+    module: RobotModule, q: Array, v: Array, base: Array | None, ground: Array
 ) -> ForwardState:
     """Propagate twists through a module; `base` is the twist of its base."""
-    contexts = module.contexts(ground, wrenches, q=q, v=v, tau=tau)
+    contexts = module.contexts(ground, None, q=q, v=v)
     bodies, twists = module.outward(moving, contexts, (), base)
     points = module.at_points(twists, 0.0 * ground if base is None else base)
     return ForwardState(contexts, bodies, points, [])
 
 
 def articulate(
-    module: RobotModule, state: ForwardState, loads: Sequence[ArticulatedBody | None]
+    module: RobotModule,
+    state: ForwardState,
+    tau: Array,
+    wrenches: Array | None,
+    loads: Sequence[ArticulatedBody],
 ) -> tuple[ForwardState, ArticulatedBody | None]:
     """Propagate articulated-body inertias and bias wrenches through a module.
 
     Args:
         module: the module.
         state: from `start_forward`.
+        tau: generalized forces, `(..., nv)`.
+        wrenches: external, `(..., nb, 6)`, or None.
         loads: inertia and bias wrench of the successors at each used point, in its frame.
 
     Returns:
@@ -308,28 +310,28 @@ def articulate(
     """
     on_bodies: dict[int, Any] = {}
     on_base: ArticulatedBody | None = None
-    for frame, load in zip(module.points, loads, strict=True):
-        if load is None:
-            continue
-        moved = to_outer(frame.placement, load)
+    for frame, X, load in zip(module.points, module.transforms, loads, strict=True):
+        moved = articulated_body.to_outer(X, load)
         if frame.body < 0:
             on_base = added(on_base, moved)
         else:
             on_bodies[frame.body] = added(on_bodies.get(frame.body), moved)
-    joints, base = module.inward(_ABA_INWARD, state.contexts, (state.bodies,), on_bodies)
+    contexts = [
+        at._replace(tau=tau, wrench=None if wrenches is None else wrenches[..., i, :])
+        for i, at in enumerate(state.contexts)
+    ]
+    joints, base = module.inward(_ABA_INWARD, contexts, (state.bodies,), on_bodies)
     state = state._replace(joints=joints)
     if base is None or on_base is None:
         return state, base
     return state, added(on_base, base)
 
 
-def accelerate(
-    module: RobotModule, state: ForwardState, base: Array, batch: tuple[int, ...]
-) -> tuple[Array, list[Array]]:
+def accelerate(module: RobotModule, state: ForwardState, base: Array) -> tuple[Array, list[Array]]:
     """Return vdot `(..., nv)` and the rates at the used points, from the base's acceleration."""
     before = (state.bodies, state.joints)
-    found, rates = module.outward(_ABA_OUTWARD, state.contexts, before, base)
-    vdot = gather(module.robot, [body.vdot for body in found], batch)
+    bodies, rates = module.outward(_ABA_OUTWARD, state.contexts, before, base)
+    vdot = gather(module.robot, [body.vdot for body in bodies], ())
     return vdot, module.at_points(rates, base)
 
 

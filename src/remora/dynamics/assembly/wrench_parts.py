@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from remora.algebra.array_ops import Array, stack
-from remora.dynamics.assembly.composition import Arguments, inverse_sweeps
+from remora.algebra.array_ops import Array, concatenate
+from remora.dynamics.assembly.composition import Arguments, inverse_dynamics
 from remora.dynamics.assembly.placed_parts import Part
 from remora.dynamics.joint_arrays import with_batch
 from remora.errors import RemoraError
@@ -51,6 +51,5 @@ def wrench_parts(parts: Sequence[Part], given: Arguments) -> WrenchParts:
 
 
 def _wrenches(parts: Sequence[Part], given: Arguments) -> Array:
-    loads = inverse_sweeps(parts, given)
-    rows = [joint.W for load in loads for joint in load.joints]
-    return with_batch(stack(rows, axis=-2), given.batch, trailing=2)
+    rows = [load.joints for load in inverse_dynamics(parts, given)]
+    return with_batch(concatenate(rows, trailing=2), given.batch, trailing=2)

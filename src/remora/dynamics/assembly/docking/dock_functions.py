@@ -12,14 +12,13 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from remora.algebra import dual_quaternion, screw
-from remora.algebra.array_ops import Array, concatenate
+from remora.algebra.array_ops import Array
 from remora.codegen.ir.graph import Signature
 from remora.codegen.kernel import Kernel
-from remora.dynamics.assembly.module_functions import LOAD, ModulePass, packed_load, unpacked_load
-from remora.dynamics.assembly.robot_module import RobotModule, to_outer
+from remora.dynamics.assembly.module_passes import packed_load, unpacked_load
+from remora.dynamics.assembly.network import LOAD
+from remora.dynamics.assembly.robot_module import to_outer
 from remora.dynamics.recursive.articulated_body import inertia_wrench
-from remora.dynamics.recursive.tree_passes import JointContext
-from remora.model import joints
 
 
 class DockFunction(NamedTuple):
@@ -88,35 +87,3 @@ def dock_kernel(name: str) -> Kernel:
     way = DOCK_FUNCTIONS[name]
     signatures = [Signature(key, (size,)) for key, size in way.inputs]
     return Kernel(way.function, signatures, f"dock_{name}", "float64")
-
-
-def pose_passes(module: RobotModule, ground: Array) -> list[ModulePass]:
-    """Return the pass that finds the poses of a module's points, if it has any.
-
-    Args:
-        module: the module.
-        ground: not used; all functions of passes take it.
-    """
-    if not module.points:
-        return []
-    base = () if module.ground else (("base_pose", 8),)
-    inputs = tuple(item for item in (("q", module.robot.nq), *base) if item[1])
-
-    def on_arrays(*arrays: Array) -> tuple[Array, ...]:
-        given = {key: array for (key, _), array in zip(inputs, arrays, strict=True)}
-        q = given.get("q", 0.0 * ground)
-        contexts = module.contexts(ground, None, q=q)
-        root = given.get("base_pose", dual_quaternion.identity())
-        _, bodies = module.outward(_pose_step, contexts, (), root)
-        points = [
-            dual_quaternion.mul(root if frame.body < 0 else bodies[frame.body], frame.placement)
-            for frame in module.points
-        ]
-        return (concatenate(points),)
-
-    return [ModulePass("poses", inputs, (("poses", 8 * len(module.points)),), on_arrays)]
-
-
-def _pose_step(at: JointContext, _: object, parent: Array | None) -> tuple[None, Array]:
-    own = joints.relative_pose(at.joint, at.q)
-    return None, own if parent is None else dual_quaternion.mul(parent, own)

@@ -14,9 +14,9 @@ import numpy as np
 from remora.algebra import dual_quaternion
 from remora.algebra.array_ops import Array
 from remora.codegen.kernel import Kernel
-from remora.dynamics.assembly.docking.dock_functions import pose_passes
-from remora.dynamics.assembly.module_functions import ModulePass, forward_passes
 from remora.dynamics.assembly.module_kernels import Passes, module_kernel
+from remora.dynamics.assembly.module_passes import forward_passes, pose_passes
+from remora.dynamics.assembly.network import AT_REST, ModulePass, exchanged
 from remora.dynamics.assembly.robot_module import RobotModule, module_of, point_of
 from remora.dynamics.kernels.size_policy import LARGEST_STRAIGHT_LINE, fits_straight_line
 from remora.dynamics.mimic_joints import refuse_mimic_joints
@@ -41,10 +41,9 @@ class Variant(NamedTuple):
     skipped: tuple[int, int]
 
     @property
-    def memory(self) -> int:
-        """Numbers that its inward pass leaves for the outward one."""
-        sizes = dict(self.kernels["inertias"][1].outputs) if "inertias" in self.kernels else {}
-        return sizes.get("memory", 0)
+    def arrays(self) -> dict[str, int]:
+        """Arrays that its passes exchange: sizes by name."""
+        return exchanged(way for _, way in self.kernels.values())
 
 
 def check_module(name: str, robot: Robot) -> None:
@@ -83,7 +82,7 @@ def floating(name: str, robot: Robot, ports: Sequence[str], ground: Array) -> Va
 
 
 def docked(name: str, robot: Robot, ports: Sequence[str], ground: Array) -> Variant:
-    """Return a module whose base body is given its motion; the arguments are those of `floating`.
+    """Return a module whose base body moves with a dock; the arguments are those of `floating`.
 
     Its base frame is the frame of the base body.
     """
@@ -97,14 +96,14 @@ def docked(name: str, robot: Robot, ports: Sequence[str], ground: Array) -> Vari
             )
     rigid = [_rigid(robot.joints[0]), *(_shifted(joint) for joint in robot.joints[1:])]
     without = robot.replace(joints=rigid, frames=[])
-    own = [dataclasses.replace(joint, parent=joint.parent + 1) for joint in without.joints]
-    module = RobotModule(without, ground=False, points=points, joints=tuple(own))
+    joints = [dataclasses.replace(joint, parent=joint.parent + 1) for joint in without.joints]
+    module = RobotModule(without, ground=False, points=points, joints=tuple(joints))
     return Variant(_kernels(module, ground), (BASE_Q, BASE_V))
 
 
 def _kernels(module: RobotModule, ground: Array) -> dict[str, tuple[Kernel, ModulePass]]:
-    found: dict[str, tuple[Kernel, ModulePass]] = {}
-    at_rest = {"inertias": "rest", "accelerations": "jumps"}
+    made: dict[str, tuple[Kernel, ModulePass]] = {}
+    at_rest = {name: sweep for sweep, name in AT_REST.items()}
     ways: list[tuple[Passes, Array, dict[str, str]]] = [
         (forward_passes, ground, {}), (pose_passes, ground, {}),
         (forward_passes, 0.0 * ground, at_rest),
@@ -113,8 +112,8 @@ def _kernels(module: RobotModule, ground: Array) -> dict[str, tuple[Kernel, Modu
         for way in passes(module, g):
             if names and way.name not in names:
                 continue
-            found[names.get(way.name, way.name)] = module_kernel(module, way, passes, g), way
-    return found
+            made[names.get(way.name, way.name)] = module_kernel(module, way, passes, g), way
+    return made
 
 
 def _rigid(joint: Joint) -> Joint:
