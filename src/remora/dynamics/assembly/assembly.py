@@ -12,7 +12,7 @@ import numpy as np
 from remora.algebra.array_ops import Array, ArrayLike, asarray, concatenate
 from remora.dynamics.assembly import composition
 from remora.dynamics.assembly.compiled_assembly import CompiledAssembly
-from remora.dynamics.assembly.composition import Arguments, PartLoads
+from remora.dynamics.assembly.composition import Arguments, PartLoads, WrenchParts
 from remora.dynamics.assembly.connection import Connection
 from remora.dynamics.assembly.interconnection_graph import (
     InterconnectionGraph,
@@ -23,7 +23,6 @@ from remora.dynamics.assembly.nesting import flattened
 from remora.dynamics.assembly.placed_parts import AnySubsystem, Part, placed
 from remora.dynamics.assembly.power_balance import power_factors
 from remora.dynamics.assembly.sensor_reading import SensorReading
-from remora.dynamics.assembly.wrench_parts import WrenchParts, wrench_parts
 from remora.dynamics.formulations import finite_result
 from remora.dynamics.joint_arrays import batch_shape
 from remora.errors import RemoraError, ShapeError, UnknownName
@@ -301,7 +300,9 @@ class Assembly:
 
         The arguments are those of `inverse_dynamics` [SA24, section IV].
         """
-        return wrench_parts(self.parts, self._arguments(q, v, vdot, "vdot", wrenches, None))
+        return composition.wrench_parts(
+            self.parts, self._arguments(q, v, vdot, "vdot", wrenches, None)
+        )
 
     def forward_dynamics(
         self,

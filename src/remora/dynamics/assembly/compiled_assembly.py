@@ -27,8 +27,12 @@ from remora.algebra.array_ops import (
 from remora.codegen.kernel import Kernel
 from remora.codegen.llvm.fast_call import address
 from remora.codegen.llvm.kernel_sequence import ArrayPlace, KernelSequence
-from remora.dynamics.assembly.module_kernels import Passes, module_kernel
-from remora.dynamics.assembly.module_passes import forward_passes, inverse_passes
+from remora.dynamics.assembly.module_passes import (
+    Passes,
+    forward_passes,
+    inverse_passes,
+    module_kernel,
+)
 from remora.dynamics.assembly.network import (
     AT_PORT,
     FORWARD,

@@ -89,6 +89,22 @@ class PartLoads(NamedTuple):
     motion: BodyMotion | None
 
 
+class WrenchParts(NamedTuple):
+    """Parts of the wrenches [f, τ] at all joints, each `(..., nb, 6)`, frames of their bodies.
+
+    Attributes:
+        inertial: Γ_M, of the accelerations vdot.
+        coriolis: Γ_C, of the velocities.
+        gravity: Γ_g.
+        external: Γ_Z, what the joints bear of external wrenches on the bodies.
+    """
+
+    inertial: Array
+    coriolis: Array
+    gravity: Array
+    external: Array
+
+
 def inverse_dynamics(parts: Sequence[Part], given: Arguments) -> list[PartLoads]:
     """Propagate motions outward and wrenches inward [SA24, Algorithms 1 to 3]."""
     nodes = _nodes(parts, given, "vdot", _inverse)
@@ -125,6 +141,31 @@ def readings(parts: Sequence[Part], given: Arguments) -> dict[str, SensorReading
     read: dict[str, SensorReading] = {}
     evaluate(_nodes(parts, given, "tau", _forward, read), ["twists"])
     return read
+
+
+def wrench_parts(parts: Sequence[Part], given: Arguments) -> WrenchParts:
+    """Return the parts of the wrenches at all joints [SA24, section IV, eqs. 9, 10].
+
+    SA24 prints Γ_M = N(X, 0, Ξ̇), Γ_C = N(X, Ξ, 0), Γ_g = N(X, 0, 0); their sum contains gravity
+    three times. Here it is taken out of all but Γ_g, so that the parts add up to Γ.
+    """
+    for part in parts:
+        if part.module is None:
+            what = "a black box" if part.black_box is not None else "no robot"
+            raise RemoraError(f"subsystem {part.name!r} is {what}: its wrenches cannot be split")
+    rest = given._replace(v=0.0 * given.v, w=0.0 * given.w, wrenches=None)
+    gravity = _wrenches(parts, rest)
+    inertial = _wrenches(parts, rest._replace(w=given.w)) - gravity
+    coriolis = _wrenches(parts, rest._replace(v=given.v)) - gravity
+    external = np.zeros_like(gravity)
+    if given.wrenches is not None:
+        external = _wrenches(parts, rest._replace(wrenches=given.wrenches)) - gravity
+    return WrenchParts(inertial, coriolis, gravity, external)
+
+
+def _wrenches(parts: Sequence[Part], given: Arguments) -> Array:
+    rows = [load.joints for load in inverse_dynamics(parts, given)]
+    return with_batch(concatenate(rows, trailing=2), given.batch, trailing=2)
 
 
 #: Returns the passes of a part.

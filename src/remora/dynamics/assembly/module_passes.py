@@ -1,4 +1,4 @@
-"""The passes of a robot as a module: pure functions on flat arrays, which are also traced.
+"""The passes of a robot as a module, pure functions on flat arrays, and their kernels.
 
 A motion is 12 numbers, twist and rate; an inertia with its bias wrench 27 (`LOAD`).
 """
@@ -12,6 +12,7 @@ import numpy as np
 
 from remora.algebra import dual_quaternion
 from remora.algebra.array_ops import Array, concatenate
+from remora.codegen.kernel import Kernel
 from remora.dynamics.assembly.network import LOAD, ModulePass, flat, module_pass, rows
 from remora.dynamics.assembly.robot_module import (
     ForwardState,
@@ -24,6 +25,7 @@ from remora.dynamics.assembly.robot_module import (
     start_forward,
     start_inverse,
 )
+from remora.dynamics.kernels.cache_keys import value_key
 from remora.dynamics.mimic_joints import refuse_mimic_joints
 from remora.dynamics.recursive.articulated_body import (
     ArticulatedBody,
@@ -249,3 +251,31 @@ def _from_memory(module: RobotModule, memory: Array) -> list[Any]:
             full = None if joint.parent < 0 else K.reshape(*K.shape[:-1], nv, 6)
             found.append(ForceDriven(full, k))
     return found
+
+
+# Kernels -----------------------------------------------------------------------------------------
+
+#: Kernels of modules in this process, by key.
+_KERNELS: dict[str, Kernel] = {}
+#: The passes of a module: (module, minus the acceleration of gravity) -> passes.
+Passes = Callable[[RobotModule, Array], list[ModulePass]]
+
+
+def module_kernel(module: RobotModule, way: ModulePass, passes: Passes, ground: Array) -> Kernel:
+    """Return the kernel of a pass, compiled once in a process; equal modules share it.
+
+    Args:
+        module: the module with the points that it carries others with.
+        way: the pass.
+        passes: the function that returned the pass.
+        ground: minus the acceleration of gravity, `(6,)`; compiled into a root.
+    """
+    points = [(f.body, f.placement) for f in module.points]
+    at_root = ground if module.ground else None
+    key = value_key(passes, module.robot, way.name, module.ground, points, at_root)
+    kernel = _KERNELS.get(key) if key else None
+    if kernel is None:
+        kernel = Kernel(way.function, way.signatures(), f"module_{way.name}", "float64", key)
+        if key:
+            _KERNELS[key] = kernel
+    return kernel

@@ -14,8 +14,12 @@ import numpy as np
 from remora.algebra import dual_quaternion
 from remora.algebra.array_ops import Array
 from remora.codegen.kernel import Kernel
-from remora.dynamics.assembly.module_kernels import Passes, module_kernel
-from remora.dynamics.assembly.module_passes import forward_passes, pose_passes
+from remora.dynamics.assembly.module_passes import (
+    Passes,
+    forward_passes,
+    module_kernel,
+    pose_passes,
+)
 from remora.dynamics.assembly.network import AT_REST, ModulePass, exchanged
 from remora.dynamics.assembly.robot_module import RobotModule, module_of, point_of
 from remora.dynamics.kernels.size_policy import LARGEST_STRAIGHT_LINE, fits_straight_line
