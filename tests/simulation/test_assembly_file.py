@@ -61,7 +61,7 @@ connections: [{child: one, parent: hub, at: bus}]
     [
         ("- 1\n", "must be a map with keys"),
         ("name: x\n", "subsystems: is missing"),
-        ("subsystems: {a: {robot: servicer, speed: 3}}\n", "is no known key"),
+        ("subsystems: {a: {robot: servicer, speed: 3}}\n", "is an unknown key"),
         ("subsystems: {a: {base: free}}\n", "needs either `robot` or `assembly`"),
         ("subsystems: {a: {robot: servicers}}\n", "no bundled robot named 'servicers'"),
         ("subsystems: {a: {robot: none.yaml}}\n", "none.yaml"),

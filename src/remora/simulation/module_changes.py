@@ -259,6 +259,6 @@ def _refuse_open(link: Connection, nominal: Array, there: Array) -> None:
     if max(distance, angle) > CLOSED:
         raise RemoraError(
             f"module {link.child!r} is not where it would dock, at {link.at!r} of {link.parent!r}: "
-            f"off by {distance:.3g} m and {angle:.3g} rad; bring its frame there, or say "
+            f"off by {distance:.3g} m and {angle:.3g} rad; bring its frame there, or set "
             "latch=True to hold the pose of that moment, or place=True to put it there"
         )

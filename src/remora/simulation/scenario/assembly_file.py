@@ -97,13 +97,13 @@ def _loaded(path: str | os.PathLike[str], above: tuple[Path, ...]) -> Assembly:
     if not isinstance(root.value, dict):
         raise ModelError(source, [Fault("assembly", "must be a map with keys", root.line)])
     try:
-        told = AssemblyFile.model_validate(faults.plain(root))
+        settings = AssemblyFile.model_validate(faults.plain(root))
     except ValidationError as error:
-        found = [_fault(root, tuple(e["loc"]), _reason(e)) for e in error.errors()]
-        raise ModelError(source, found) from None
+        reasons = [_fault(root, tuple(e["loc"]), _reason(e)) for e in error.errors()]
+        raise ModelError(source, reasons) from None
     parts: dict[str, Any] = {}
     made: dict[SubsystemFile, Any] = {}  # equal entries are one robot, compiled once
-    for name, item in told.subsystems.items():
+    for name, item in settings.subsystems.items():
         try:
             if item not in made:
                 made[item] = _subsystem(item, file, above)
@@ -115,10 +115,10 @@ def _loaded(path: str | os.PathLike[str], above: tuple[Path, ...]) -> Assembly:
         raise ModelError(source, check.faults)
     links = [
         Connection(c.child, c.parent, c.at, c.mount, pose.from_xyz_rpy(c.xyz, c.rpy))
-        for c in told.connections
+        for c in settings.connections
     ]
     try:
-        return Assembly(parts, links, told.gravity)
+        return Assembly(parts, links, settings.gravity)
     except RemoraError as error:
         raise ModelError(source, [_fault(root, ("connections",), str(error))]) from None
 
@@ -141,7 +141,7 @@ def _fault(root: YamlNode, path: tuple[str | int, ...], reason: str) -> Fault:
 def _reason(error: Any) -> str:
     kind, context = error["type"], error.get("ctx", {})
     if kind == "extra_forbidden":
-        return "is no known key"
+        return "is an unknown key"
     if kind == "missing":
         return "is missing"
     if kind in faults.WORDS:

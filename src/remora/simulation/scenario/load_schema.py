@@ -18,13 +18,13 @@ from remora.model.settings_fields import (
 )
 
 
-def one_of(given: Settings, *names: str) -> str:
+def one_of(settings: Settings, *names: str) -> str:
     """Return the one key that is present, or raise."""
-    found = [name for name in names if getattr(given, name) is not None]
-    if len(found) != 1:
-        told = " and ".join(found) if found else "none of them"
-        raise refusal(f"must have one of {', '.join(names)}; it has {told}")
-    return found[0]
+    present = [name for name in names if getattr(settings, name) is not None]
+    if len(present) != 1:
+        words = " and ".join(present) if present else "none of them"
+        raise refusal(f"must have one of {', '.join(names)}; it has {words}")
+    return present[0]
 
 
 def form_of(value: Any) -> str:

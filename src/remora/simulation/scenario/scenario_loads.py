@@ -20,9 +20,9 @@ Path: TypeAlias = Sequence[str | int]
 Refuse = Callable[[Path, str], None]
 
 
-def sized(given: Any, size: int, path: Path, fault: Refuse) -> Array:
+def sized(value: Any, size: int, path: Path, fault: Refuse) -> Array:
     """Return numbers as an array of that size; otherwise zeros and a fault."""
-    array = np.atleast_1d(np.asarray(given, dtype=float))
+    array = np.atleast_1d(np.asarray(value, dtype=float))
     if array.shape != (size,):
         wanted = "one number" if size == 1 else f"{size} numbers"
         fault(path, f"must be {wanted}, not {array.size}")
@@ -30,38 +30,38 @@ def sized(given: Any, size: int, path: Path, fault: Refuse) -> Array:
     return array
 
 
-def sine(told: SineFile, size: int, start: float, path: Path, fault: Refuse) -> Sine:
+def sine(settings: SineFile, size: int, start: float, path: Path, fault: Refuse) -> Sine:
     """Return a sine that begins at a time."""
-    amplitude = sized(told.amplitude, size, (*path, "amplitude"), fault)
-    return Sine(amplitude, omega_of(told), told.phase, start)
+    amplitude = sized(settings.amplitude, size, (*path, "amplitude"), fault)
+    return Sine(amplitude, omega_of(settings), settings.phase, start)
 
 
-def omega_of(told: SineFile) -> float:
+def omega_of(settings: SineFile) -> float:
     """Return the angular frequency, rad/s."""
-    if told.omega is not None:
-        return told.omega
-    return 2.0 * math.pi * (told.frequency or 0.0)
+    if settings.omega is not None:
+        return settings.omega
+    return 2.0 * math.pi * (settings.frequency or 0.0)
 
 
-def load(given: Any, size: int, duration: float, path: Path, fault: Refuse) -> Any:
+def load(value: Any, size: int, duration: float, path: Path, fault: Refuse) -> Any:
     """Return a load in the form that `rm.simulate` takes."""
-    if not isinstance(given, LoadFile):
-        return sized(given, size, path, fault)
-    if given.sine is not None:
-        return Pulse(0.0, duration, sine(given.sine, size, 0.0, (*path, "sine"), fault))
-    if given.pulse is not None:
-        pulse, inner = given.pulse, (*path, "pulse")
+    if not isinstance(value, LoadFile):
+        return sized(value, size, path, fault)
+    if value.sine is not None:
+        return Pulse(0.0, duration, sine(value.sine, size, 0.0, (*path, "sine"), fault))
+    if value.pulse is not None:
+        pulse, inner = value.pulse, (*path, "pulse")
         if pulse.start >= duration:
             reason = f"begins after {pulse.start:g} s, the phase lasts {duration:g} s"
             fault((*inner, "start"), reason)
-        value: Any
+        amount: Any
         if pulse.sine is not None:
-            value = sine(pulse.sine, size, pulse.start, (*inner, "sine"), fault)
+            amount = sine(pulse.sine, size, pulse.start, (*inner, "sine"), fault)
         else:
-            value = sized(pulse.value, size, (*inner, "value"), fault)
-        return Pulse(pulse.start, pulse.stop, value)
-    assert given.profile is not None
-    profile, inner = given.profile, (*path, "profile")
+            amount = sized(pulse.value, size, (*inner, "value"), fault)
+        return Pulse(pulse.start, pulse.stop, amount)
+    assert value.profile is not None
+    profile, inner = value.profile, (*path, "profile")
     rows = [sized(x, size, (*inner, "values", k), fault) for k, x in enumerate(profile.values)]
     try:
         return Profile(profile.times, np.array(rows), profile.kind)

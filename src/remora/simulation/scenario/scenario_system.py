@@ -77,9 +77,9 @@ def _placed(
     fault: Fault, places: Mapping[str, int], connections: Mapping[str, Any]
 ) -> tuple[Path, str]:
     """Return the element of the file that a fault of a system is about, and the reason."""
-    own = _COMPONENT.fullmatch(fault.element)
-    if own is not None:
-        return ("components", places[own[1]]), fault.reason
+    of_component = _COMPONENT.fullmatch(fault.element)
+    if of_component is not None:
+        return ("components", places[of_component[1]]), fault.reason
     target = _TARGET.fullmatch(fault.element)
     if target is None:
         return ("components",), f"{fault.element}: {fault.reason}"
