@@ -68,8 +68,8 @@ def simulate_assembly(
     The run is one of `rm.simulate`, with a sample at every tick. Joint damping, friction, springs
     and limits are those of the robots.
 
-    A black box is asked at every tick; its answer is held until the next. What it was told and
-    what it answered are signals of the recording: `run.signals["payload.twist"]`, of its base, and
+    A black box is sampled at every tick; its reading is held until the next. What it received and
+    what it returned are signals of the recording: `run.signals["payload.twist"]`, of its base, and
     `run.signals["payload.wrench"]`, that of its predecessor on it, both in its base frame.
 
     A dock is a `fixed` constraint of the recording's robot, by the name of the docked module;
@@ -80,11 +80,11 @@ def simulate_assembly(
         q: configuration at the start, `(nq,)`.
         v: velocity at the start, `(nv,)`.
         duration: s; a multiple of 1/rate.
-        rate: ticks per second, at which black boxes are asked and `torque` is called, Hz.
+        rate: ticks per second, at which black boxes are sampled and `torque` is called, Hz.
         torque: (t, q, v) -> tau `(nv,)`, held between ticks; None: no forces.
         steps: integration steps between two ticks, of a method with fixed steps.
         changes: of a modular robot: `rm.Attach`, `rm.Detach` and `rm.Swap`, made at ticks; those of
-            one tick in the order given.
+            one tick in their order.
         start: initial time, s.
         integrator: see `rm.simulate`; the step size of fixed steps follows from `rate` and `steps`.
         physics: see `rm.simulate`.
@@ -152,7 +152,7 @@ def _times(duration: float, rate: float, start: float) -> Array:
 
 
 class _Exchange:
-    """What a black box was told and what it answered, tick by tick."""
+    """What a black box received and what it returned, tick by tick."""
 
     def __init__(self, name: str, box: BlackBox) -> None:
         self.name, self.box = name, box
@@ -180,16 +180,16 @@ class _Exchange:
         if not self._times:
             return {}
         last = np.searchsorted(self._times, times, side="right") - 1
-        found = {"twist": self._twists, "wrench": self._wrenches}
-        return {f"{self.name}.{key}": np.array(rows)[last] for key, rows in found.items()}
+        columns = {"twist": self._twists, "wrench": self._wrenches}
+        return {f"{self.name}.{key}": np.array(rows)[last] for key, rows in columns.items()}
 
 
 def _simulated(
-    robot: Robot, q: Array, v: Array, exchanges: Sequence[_Exchange], ticks: Ticks, **given: Any
+    robot: Robot, q: Array, v: Array, exchanges: Sequence[_Exchange], ticks: Ticks, **options: Any
 ) -> Recording:  # fmt: skip
     """Return the recording of a run, with the signals of black boxes; also that of a failed one."""
     try:
-        return _recorded(simulate(robot, q, v, **given), exchanges, ticks)
+        return _recorded(simulate(robot, q, v, **options), exchanges, ticks)
     except SimulationError as error:
         if isinstance(error.recording, Recording):
             error.recording = _recorded(error.recording, exchanges, ticks)
@@ -227,12 +227,12 @@ def _with_leaves(
         places.append((mount.body, screw.adjoint_inverse(x, units).T, screw.adjoint(x, units).T))
 
     def wrenches(t: float, q: Array, v: Array) -> Array:
-        twists, found = fast.twists(q, v), np.zeros((len(robot.bodies), 6))
+        twists, loads = fast.twists(q, v), np.zeros((len(robot.bodies), 6))
         for exchange, (body, to_base, to_body) in zip(exchanges, places, strict=True):
             exchange.read(t, to_base @ twists[body] if body >= 0 else np.zeros(6))
             if body >= 0:
-                found[body] -= to_body @ exchange.wrench
-        return found
+                loads[body] -= to_body @ exchange.wrench
+        return loads
 
     held = ZeroOrderHold(wrenches, ticks.period) if boxes else None
     return _simulated(robot, q, v, exchanges, ticks, wrenches=held, **ticks.arguments(torque))
@@ -270,7 +270,7 @@ def _with_carriers(
 
 
 class _KnownParts:
-    """The sweeps over the known parts of an assembly, given what its black boxes report.
+    """The sweeps over the known parts of an assembly, as functions of what its black boxes report.
 
     Attributes:
         places: of the report of each black box: wrench on it, then twist and rate of each point
@@ -293,16 +293,16 @@ class _KnownParts:
 
     def base_twists(self, q: Array, v: Array, report: Array) -> Array:
         """Return the twist of the base of every black box, `(n, 6)`; zero for a root."""
-        told: dict[str, Array] = {}
-        self._held(report, told).readings(q, v, 0.0)
-        rows = [told.get(part.name, np.zeros(6)) for part in self._boxes]
+        received: dict[str, Array] = {}
+        self._held(report, received).readings(q, v, 0.0)
+        rows = [received.get(part.name, np.zeros(6)) for part in self._boxes]
         return concatenate(rows).reshape((len(rows), 6))
 
     def vdot(self, q: Array, v: Array, report: Array, tau: Array) -> Array:
         """Return the accelerations, `(nv,)`."""
         return self._held(report, {}).forward_dynamics(q, v, tau, t=0.0)
 
-    def _held(self, report: Array, told: dict[str, Array]) -> Assembly:
+    def _held(self, report: Array, received: dict[str, Array]) -> Assembly:
         """Return the assembly with black boxes that report this, and note the twists they get."""
         loop = self._assembly
         for part, place in zip(self._boxes, self.places, strict=True):
@@ -318,7 +318,7 @@ class _KnownParts:
                 reading: SensorReading = reading,
             ) -> SensorReading:  # fmt: skip
                 if twist is not None:
-                    told[name] = twist
+                    received[name] = twist
                 return reading
 
             loop = loop.swap(part.name, BlackBox(source, part.points, "actuation", True))

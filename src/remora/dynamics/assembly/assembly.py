@@ -133,7 +133,7 @@ class Assembly:
             if np.any(inner.gravity != 0.0) and not np.array_equal(inner.gravity, self.gravity):
                 raise RemoraError(
                     f"assembly {name!r} has gravity {inner.gravity.tolist()}, the one it is part "
-                    f"of {self.gravity.tolist()}: give both the same, or none to {name!r}"
+                    f"of {self.gravity.tolist()}: use the same for both, or none for {name!r}"
                 )
 
     # Structure -------------------------------------------------------------------------------
@@ -285,9 +285,9 @@ class Assembly:
 
         The arguments are those of `inverse_dynamics`.
         """
-        given = self._arguments(q, v, vdot, "vdot", wrenches, t)
-        loads = composition.inverse_dynamics(self.parts, given)
-        return interconnection_graph(self.parts, loads, given)
+        arguments = self._arguments(q, v, vdot, "vdot", wrenches, t)
+        loads = composition.inverse_dynamics(self.parts, arguments)
+        return interconnection_graph(self.parts, loads, arguments)
 
     def wrench_parts(
         self,
@@ -322,8 +322,8 @@ class Assembly:
                 or by subsystem.
             t: time of the data of black boxes, s, `()` or of the batch shape.
         """
-        given = self._arguments(q, v, tau, "tau", wrenches, t)
-        return finite_result(concatenate(composition.forward_dynamics(self.parts, given)))
+        arguments = self._arguments(q, v, tau, "tau", wrenches, t)
+        return finite_result(concatenate(composition.forward_dynamics(self.parts, arguments)))
 
     def readings(self, q: ArrayLike, v: ArrayLike, t: ArrayLike) -> dict[str, SensorReading]:
         """Return the readings of all black boxes, by name; each gets the twist of its base.
@@ -395,8 +395,8 @@ class Assembly:
                 raise RemoraError(f"wrenches: subsystem {name!r} is not a robot and has no bodies")
         rows: list[Array] = []
         for part in self._robots():
-            given = named.get(part.name, np.zeros((part.count, 6)))
-            rows.append(finite(f"wrenches of subsystem {part.name!r}", given, part.count, 6))
+            wrench = named.get(part.name, np.zeros((part.count, 6)))
+            rows.append(finite(f"wrenches of subsystem {part.name!r}", wrench, part.count, 6))
         try:
             return concatenate(rows, trailing=2)
         except ValueError:
@@ -433,8 +433,8 @@ def _what(part: Part) -> str:
 def _gravity(parts: Sequence[Part], gravity: ArrayLike | None) -> Array:
     """Return the gravity of an assembly; refuse robots that contradict it."""
     root = parts[0].subsystem
-    own = root.gravity if isinstance(root, Robot) else np.zeros(3)
-    g = frozen(finite("gravity", own if gravity is None else gravity, 3))
+    of_root = root.gravity if isinstance(root, Robot) else np.zeros(3)
+    g = frozen(finite("gravity", of_root if gravity is None else gravity, 3))
     for part in parts:
         if part.module is None:
             continue
@@ -443,6 +443,6 @@ def _gravity(parts: Sequence[Part], gravity: ArrayLike | None) -> Array:
         if not alike and np.any(theirs != 0.0):
             raise RemoraError(
                 f"subsystem {part.name!r} has gravity {theirs.tolist()}, the assembly "
-                f"{g.tolist()}: give the assembly gravity=..., and its robots the same or none"
+                f"{g.tolist()}: set gravity=... of the assembly, and the same or none of its robots"
             )
     return g

@@ -139,12 +139,12 @@ class CompiledAssembly:
         if self._changes != Table.changes:  # a row of a table was replaced
             self._made.clear()
             self._changes = Table.changes
-        found: Array = np.empty((*rows[0].shape[:-1], self.nv))
-        states = math.prod(found.shape[:-1])
+        result: Array = np.empty((*rows[0].shape[:-1], self.nv))
+        states = math.prod(result.shape[:-1])
         if states and self.nv:
             sequence = self._made.get(which) or self._make(which)
-            sequence.run([address(x) for x in (*rows, found)], states)
-        return found
+            sequence.run([address(x) for x in (*rows, result)], states)
+        return result
 
     def _fit(self, rows: list[Any]) -> bool:
         """Tell whether arguments can be taken as they are, without the cost of conversions."""

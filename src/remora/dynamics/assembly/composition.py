@@ -105,9 +105,9 @@ class WrenchParts(NamedTuple):
     external: Array
 
 
-def inverse_dynamics(parts: Sequence[Part], given: Arguments) -> list[PartLoads]:
+def inverse_dynamics(parts: Sequence[Part], arguments: Arguments) -> list[PartLoads]:
     """Propagate motions outward and wrenches inward [SA24, Algorithms 1 to 3]."""
-    nodes = _nodes(parts, given, "vdot", _inverse)
+    nodes = _nodes(parts, arguments, "vdot", _inverse)
     evaluate(nodes, INVERSE)
     loads: list[PartLoads] = []
     for part, node in zip(parts, nodes, strict=True):
@@ -116,7 +116,7 @@ def inverse_dynamics(parts: Sequence[Part], given: Arguments) -> list[PartLoads]
         motion = None if part.parent < 0 else _motion(arrays["base_motion"])
         loads.append(
             PartLoads(
-                joints.reshape(*joints.shape[:-1], part.count, 6), _result(arrays, given),
+                joints.reshape(*joints.shape[:-1], part.count, 6), _result(arrays, arguments),
                 arrays.get("felt"), rows(arrays.get("loads", np.zeros(0)), len(part.points)),
                 motion,
             )
@@ -124,26 +124,26 @@ def inverse_dynamics(parts: Sequence[Part], given: Arguments) -> list[PartLoads]
     return loads
 
 
-def forward_dynamics(parts: Sequence[Part], given: Arguments) -> list[Array]:
+def forward_dynamics(parts: Sequence[Part], arguments: Arguments) -> list[Array]:
     """Return vdot of every part: twists outward, inertias inward, accelerations outward.
 
     Each part exposes at its base its articulated-body inertia and bias wrench, given those of its
-    successors at its connection points. A black box is a given wrench on its predecessor and given
+    successors at its connection points. A black box is a known wrench on its predecessor and known
     motions of its connection points.
     """
-    nodes = _nodes(parts, given, "tau", _forward)
+    nodes = _nodes(parts, arguments, "tau", _forward)
     evaluate(nodes, FORWARD)
-    return [_result(node.arrays, given) for node in nodes]
+    return [_result(node.arrays, arguments) for node in nodes]
 
 
-def readings(parts: Sequence[Part], given: Arguments) -> dict[str, SensorReading]:
+def readings(parts: Sequence[Part], arguments: Arguments) -> dict[str, SensorReading]:
     """Return the readings of all black boxes, by name; they are sampled from the root outward."""
     read: dict[str, SensorReading] = {}
-    evaluate(_nodes(parts, given, "tau", _forward, read), ["twists"])
+    evaluate(_nodes(parts, arguments, "tau", _forward, read), ["twists"])
     return read
 
 
-def wrench_parts(parts: Sequence[Part], given: Arguments) -> WrenchParts:
+def wrench_parts(parts: Sequence[Part], arguments: Arguments) -> WrenchParts:
     """Return the parts of the wrenches at all joints [SA24, section IV, eqs. 9, 10].
 
     SA24 prints Γ_M = N(X, 0, Ξ̇), Γ_C = N(X, Ξ, 0), Γ_g = N(X, 0, 0); their sum contains gravity
@@ -153,19 +153,19 @@ def wrench_parts(parts: Sequence[Part], given: Arguments) -> WrenchParts:
         if part.module is None:
             what = "a black box" if part.black_box is not None else "no robot"
             raise RemoraError(f"subsystem {part.name!r} is {what}: its wrenches cannot be split")
-    rest = given._replace(v=0.0 * given.v, w=0.0 * given.w, wrenches=None)
+    rest = arguments._replace(v=0.0 * arguments.v, w=0.0 * arguments.w, wrenches=None)
     gravity = _wrenches(parts, rest)
-    inertial = _wrenches(parts, rest._replace(w=given.w)) - gravity
-    coriolis = _wrenches(parts, rest._replace(v=given.v)) - gravity
+    inertial = _wrenches(parts, rest._replace(w=arguments.w)) - gravity
+    coriolis = _wrenches(parts, rest._replace(v=arguments.v)) - gravity
     external = np.zeros_like(gravity)
-    if given.wrenches is not None:
-        external = _wrenches(parts, rest._replace(wrenches=given.wrenches)) - gravity
+    if arguments.wrenches is not None:
+        external = _wrenches(parts, rest._replace(wrenches=arguments.wrenches)) - gravity
     return WrenchParts(inertial, coriolis, gravity, external)
 
 
-def _wrenches(parts: Sequence[Part], given: Arguments) -> Array:
-    rows = [load.joints for load in inverse_dynamics(parts, given)]
-    return with_batch(concatenate(rows, trailing=2), given.batch, trailing=2)
+def _wrenches(parts: Sequence[Part], arguments: Arguments) -> Array:
+    rows = [load.joints for load in inverse_dynamics(parts, arguments)]
+    return with_batch(concatenate(rows, trailing=2), arguments.batch, trailing=2)
 
 
 #: Returns the passes of a part.
@@ -174,7 +174,7 @@ _Passes = Callable[[Part, Arguments, dict[str, SensorReading]], Sequence[ModuleP
 
 def _nodes(
     parts: Sequence[Part],
-    given: Arguments,
+    arguments: Arguments,
     third: str,
     passes: _Passes,
     read: dict[str, SensorReading] | None = None,
@@ -183,25 +183,25 @@ def _nodes(
 
     Args:
         parts: of the assembly.
-        given: arguments of the sweeps.
-        third: what `given.w` is: vdot or tau.
+        arguments: of the sweeps.
+        third: what `arguments.w` is: vdot or tau.
         passes: returns the passes of a part.
         read: receives the readings of black boxes, by name.
     """
     read = {} if read is None else read
     nodes: list[Node] = []
     for part in parts:
-        q, v, w, wrenches = given.of(part)
+        q, v, w, wrenches = arguments.of(part)
         arrays = {"q": q, "v": v, third: w}
         if wrenches is not None:
             arrays["wrenches"] = wrenches.reshape(*wrenches.shape[:-2], 6 * part.count)
-        by_name = {way.name: way for way in passes(part, given, read)}
+        by_name = {way.name: way for way in passes(part, arguments, read)}
         nodes.append(Node(part.parent, part.slot, by_name, arrays))
     return nodes
 
 
-def _result(arrays: Mapping[str, Array], given: Arguments) -> Array:
-    return with_batch(arrays.get("result", np.zeros(0)), given.batch, trailing=1)
+def _result(arrays: Mapping[str, Array], arguments: Arguments) -> Array:
+    return with_batch(arrays.get("result", np.zeros(0)), arguments.batch, trailing=1)
 
 
 def _motion(x: Array) -> BodyMotion:
@@ -211,27 +211,29 @@ def _motion(x: Array) -> BodyMotion:
 # Passes ------------------------------------------------------------------------------------------
 
 
-def _inverse(part: Part, given: Arguments, read: dict[str, SensorReading]) -> Sequence[ModulePass]:
+def _inverse(
+    part: Part, arguments: Arguments, read: dict[str, SensorReading]
+) -> Sequence[ModulePass]:
     """Return the passes of inverse dynamics of a part."""
     if part.module is not None:
-        external = given.wrenches is not None
-        return inverse_passes(part.module, given.ground.rate, external, loads=True)
+        external = arguments.wrenches is not None
+        return inverse_passes(part.module, arguments.ground.rate, external, loads=True)
     base = () if part.parent < 0 else (("base_motion", 12),)
     subsystem, state = part.subsystem, _sizes(part, "vdot")
 
     def at_base(arrays: dict[str, Array]) -> BodyMotion:
         motion = arrays.get("base_motion")
         if motion is None:
-            return given.ground
+            return arguments.ground
         twist, rate = _motion(motion)
         return BodyMotion(_to_base(part, twist), _to_base(part, rate))
 
     def motions(arrays: dict[str, Array]) -> tuple[Array, ...]:
         if part.black_box is not None:
-            moved = _box_motions(part, given, at_base(arrays).twist if base else None, read)
+            moved = _box_motions(part, arguments, at_base(arrays).twist if base else None, read)
         else:
-            found = subsystem.point_motions(at_base(arrays), *_state(arrays), arrays["vdot"])
-            moved = [_named(part, found, point) for point in part.points]
+            returned = subsystem.point_motions(at_base(arrays), *_state(arrays), arrays["vdot"])
+            moved = [_named(part, returned, point) for point in part.points]
         return (flat([concatenate([twist, rate]) for twist, rate in moved]),)
 
     def wrenches(arrays: dict[str, Array]) -> tuple[Array, ...]:
@@ -250,12 +252,14 @@ def _inverse(part: Part, given: Arguments, read: dict[str, SensorReading]) -> Se
     return [outward, module_pass("wrenches", inputs, (*felt, ("result", nv)), wrenches)]
 
 
-def _forward(part: Part, given: Arguments, read: dict[str, SensorReading]) -> Sequence[ModulePass]:
+def _forward(
+    part: Part, arguments: Arguments, read: dict[str, SensorReading]
+) -> Sequence[ModulePass]:
     """Return the passes of forward dynamics of a part."""
     if part.module is not None:
-        return forward_passes(part.module, given.ground.rate, given.wrenches is not None)
+        return forward_passes(part.module, arguments.ground.rate, arguments.wrenches is not None)
     if part.black_box is not None:
-        return _forward_of_box(part, given, read)
+        return _forward_of_box(part, arguments, read)
     subsystem, count = part.subsystem, len(part.points)
     if not isinstance(subsystem, ForwardSubsystem):
         raise RemoraError(
@@ -282,10 +286,10 @@ def _forward(part: Part, given: Arguments, read: dict[str, SensorReading]) -> Se
         return () if root else (packed_load(to_outer(part.placement, felt)),)
 
     def accelerations(arrays: dict[str, Array]) -> tuple[Array, ...]:
-        before = given.ground.rate if root else _to_base(part, arrays["base_rate"])
+        before = arguments.ground.rate if root else _to_base(part, arrays["base_rate"])
         motion = BodyMotion(at_base(arrays), before)
-        found = subsystem.accelerations(motion, *_state(arrays), arrays["tau"], loads(arrays))
-        return found.vdot, flat([_named(part, found.points, point) for point in part.points])
+        returned = subsystem.accelerations(motion, *_state(arrays), arrays["tau"], loads(arrays))
+        return returned.vdot, flat([_named(part, returned.points, point) for point in part.points])
 
     points, felt = (("loads", LOAD * count),), () if root else (("felt", LOAD),)
     result = ("result", part.v.stop - part.v.start), ("rates", 6 * count)
@@ -297,9 +301,9 @@ def _forward(part: Part, given: Arguments, read: dict[str, SensorReading]) -> Se
 
 
 def _forward_of_box(
-    part: Part, given: Arguments, read: dict[str, SensorReading]
+    part: Part, arguments: Arguments, read: dict[str, SensorReading]
 ) -> Sequence[ModulePass]:
-    """Return the passes of a black box: a given wrench, and given motions of its points."""
+    """Return the passes of a black box: a known wrench, and known motions of its points."""
     box, count = part.black_box, len(part.points)
     assert box is not None
     base = () if part.parent < 0 else (("base_twist", 6),)
@@ -307,7 +311,7 @@ def _forward_of_box(
 
     def twists(arrays: dict[str, Array]) -> tuple[Array, ...]:
         twist = _to_base(part, arrays["base_twist"]) if base else None
-        moved[:] = _box_motions(part, given, twist, read)
+        moved[:] = _box_motions(part, arguments, twist, read)
         return (flat([motion.twist for motion in moved]),)
 
     def inertias(arrays: dict[str, Array]) -> tuple[Array, ...]:
@@ -325,13 +329,13 @@ def _forward_of_box(
 
 
 def _box_motions(
-    part: Part, given: Arguments, twist: Array | None, read: dict[str, SensorReading]
+    part: Part, arguments: Arguments, twist: Array | None, read: dict[str, SensorReading]
 ) -> list[BodyMotion]:
     """Read the sensors of a black box, and return the motions of its points."""
     box = part.black_box
     assert box is not None
-    reading = read[part.name] = box.read(part.name, given.t, twist)
-    return box.motions(part.name, reading, part.points, given.gravity)
+    reading = read[part.name] = box.read(part.name, arguments.t, twist)
+    return box.motions(part.name, reading, part.points, arguments.gravity)
 
 
 def _sizes(part: Part, third: str = "") -> tuple[tuple[str, int], ...]:

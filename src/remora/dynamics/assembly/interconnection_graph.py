@@ -138,7 +138,7 @@ class InterconnectionGraph:
 
 
 def interconnection_graph(
-    parts: Sequence[Part], loads: Sequence[PartLoads], given: Arguments
+    parts: Sequence[Part], loads: Sequence[PartLoads], arguments: Arguments
 ) -> InterconnectionGraph:
     """Return the graph of an assembly from its inverse dynamics."""
     blocks: dict[tuple[int, int], Array] = {}
@@ -153,25 +153,25 @@ def interconnection_graph(
                     "the wrenches at its joints; the graph needs robots and black boxes"
                 )
             continue
-        q, v, vdot, wrenches = given.of(part)
-        motion = load.motion or given.ground
+        q, v, vdot, wrenches = arguments.of(part)
+        motion = load.motion or arguments.ground
         state = states[i] = start_inverse(module, q, v, vdot, motion, wrenches)
         alone, _ = finish_inverse(module, state, [None] * len(part.points))
-        blocks[i, i] = _rows([joint.W for joint in alone], given.batch)
+        blocks[i, i] = _rows([joint.W for joint in alone], arguments.batch)
         total = [concatenate([m.twist, m.rate]) for m in state.motions]
         if load.motion is None:
-            twists[i, i] = _rows(total, given.batch)
+            twists[i, i] = _rows(total, arguments.batch)
             continue
         carried = _carried(module, state, load.motion)
-        twists[part.parent, i] = _rows(carried, given.batch)
+        twists[part.parent, i] = _rows(carried, arguments.batch)
         added = [a - b for a, b in zip(total, carried, strict=True)]
-        twists[i, i] = _rows(added, given.batch)
+        twists[i, i] = _rows(added, arguments.batch)
     for j, (part, load) in enumerate(zip(parts, loads, strict=True)):
         above = None if part.parent < 0 else parts[part.parent]
         if above is None or above.module is None or load.base is None:
             continue
         felt = _transmitted(above.module, states[part.parent], part.slot, load.base)
-        blocks[part.parent, j] = _rows(felt, given.batch)
+        blocks[part.parent, j] = _rows(felt, arguments.batch)
     return InterconnectionGraph(
         tuple(part.name for part in parts),
         frozenset(part.name for part in parts if part.black_box is not None),
@@ -199,11 +199,11 @@ def _transmitted(module: RobotModule, state: InverseState, slot: int, load: Arra
 
 def _carried(module: RobotModule, state: InverseState, base: BodyMotion) -> list[Array]:
     """Return Ξ_{p_i, i}: the base's twist and its rate at every body [SA24, eqs. 6, 7]."""
-    found: list[BodyMotion] = []
+    carried: list[BodyMotion] = []
     for joint, at, body in zip(module.robot.joints, state.contexts, state.bodies, strict=True):
-        before = base if joint.parent < 0 else found[joint.parent]
+        before = base if joint.parent < 0 else carried[joint.parent]
         relative = vector.apply(body.S, at.v[..., joint.v])
         twist = screw.to_inner(body.X, before.twist)
         rate = screw.to_inner(body.X, before.rate) - screw.cross(relative, twist)
-        found.append(BodyMotion(twist, rate))
-    return [concatenate([motion.twist, motion.rate]) for motion in found]
+        carried.append(BodyMotion(twist, rate))
+    return [concatenate([motion.twist, motion.rate]) for motion in carried]

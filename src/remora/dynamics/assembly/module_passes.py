@@ -64,14 +64,14 @@ class _Outward(Generic[T]):
 
     def __init__(self, start: Callable[[dict[str, Array]], T], *names: str) -> None:
         self._start, self._names = start, names
-        self._arrays: list[Array] = []
+        self._used: list[Array] = []
         self._made: list[T] = []
 
-    def __call__(self, given: dict[str, Array], last: bool = False) -> T:
-        arrays = [given[name] for name in self._names if name in given]
-        same = self._made and all(a is b for a, b in zip(arrays, self._arrays, strict=True))
-        made = self._made[0] if same else self._start(given)
-        self._arrays, self._made = ([], []) if last else (arrays, [made])
+    def __call__(self, arrays: dict[str, Array], last: bool = False) -> T:
+        used = [arrays[name] for name in self._names if name in arrays]
+        same = self._made and all(a is b for a, b in zip(used, self._used, strict=True))
+        made = self._made[0] if same else self._start(arrays)
+        self._used, self._made = ([], []) if last else (used, [made])
         return made
 
 
@@ -90,24 +90,24 @@ def forward_passes(module: RobotModule, ground: Array, external: bool = False) -
     state = (("q", robot.nq), ("v", robot.nv))
     memory, pushed = sum(_memory_sizes(module)), _external(module, external)
 
-    def start(given: dict[str, Array]) -> ForwardState:
-        return start_forward(module, given["q"], given["v"], given.get("base_twist"), ground)
+    def start(arrays: dict[str, Array]) -> ForwardState:
+        return start_forward(module, arrays["q"], arrays["v"], arrays.get("base_twist"), ground)
 
     begin = _Outward(start, "q", "v", "base_twist")
 
-    def twists(given: dict[str, Array]) -> tuple[Array, ...]:
-        return (flat(begin(given).points),)
+    def twists(arrays: dict[str, Array]) -> tuple[Array, ...]:
+        return (flat(begin(arrays).points),)
 
-    def inertias(given: dict[str, Array]) -> tuple[Array, ...]:
-        loads = [unpacked_load(row) for row in rows(given["loads"], count)]
-        W = _by_body(module, given)
-        done, felt = articulate(module, begin(given), given["tau"], W, loads)
+    def inertias(arrays: dict[str, Array]) -> tuple[Array, ...]:
+        loads = [unpacked_load(row) for row in rows(arrays["loads"], count)]
+        W = _by_body(module, arrays)
+        done, felt = articulate(module, begin(arrays), arrays["tau"], W, loads)
         left = () if felt is None else (packed_load(felt),)
         return (*left, _memory_of(done))
 
-    def accelerations(given: dict[str, Array]) -> tuple[Array, ...]:
-        done = begin(given, last=True)._replace(joints=_from_memory(module, given["memory"]))
-        vdot, rates = accelerate(module, done, given.get("base_rate", ground))
+    def accelerations(arrays: dict[str, Array]) -> tuple[Array, ...]:
+        done = begin(arrays, last=True)._replace(joints=_from_memory(module, arrays["memory"]))
+        vdot, rates = accelerate(module, done, arrays.get("base_rate", ground))
         return vdot, flat(rates)
 
     felt = () if module.ground else (("felt", LOAD),)
@@ -141,27 +141,27 @@ def inverse_passes(
     state = (("q", robot.nq), ("v", robot.nv), ("vdot", robot.nv))
     bodies, pushed = 6 * len(robot.bodies), _external(module, external)
 
-    def start(given: dict[str, Array]) -> InverseState:
+    def start(arrays: dict[str, Array]) -> InverseState:
         moved = BodyMotion(np.zeros(6), ground)
         if not module.ground:
-            moved = BodyMotion(given["base_motion"][..., :6], given["base_motion"][..., 6:])
-        W = _by_body(module, given)
-        return start_inverse(module, given["q"], given["v"], given["vdot"], moved, W)
+            moved = BodyMotion(arrays["base_motion"][..., :6], arrays["base_motion"][..., 6:])
+        W = _by_body(module, arrays)
+        return start_inverse(module, arrays["q"], arrays["v"], arrays["vdot"], moved, W)
 
     begin = _Outward(start, "q", "v", "vdot", "base_motion", "wrenches")
 
-    def motions(given: dict[str, Array]) -> tuple[Array, ...]:
-        begun = begin(given)
+    def motions(arrays: dict[str, Array]) -> tuple[Array, ...]:
+        begun = begin(arrays)
         points = [concatenate([point.twist, point.rate]) for point in begun.points]
         return flat(points), flat([body.W for body in begun.bodies])
 
-    def wrenches(given: dict[str, Array]) -> tuple[Array, ...]:
-        begun = begin(given, last=True)
+    def wrenches(arrays: dict[str, Array]) -> tuple[Array, ...]:
+        begun = begin(arrays, last=True)
         if count:  # what the first pass computed
-            inertial = rows(given["inertial"], len(robot.bodies))
+            inertial = rows(arrays["inertial"], len(robot.bodies))
             known = zip(begun.bodies, inertial, strict=True)
             begun = begun._replace(bodies=[body._replace(W=W) for body, W in known])
-        by_joint, felt = finish_inverse(module, begun, rows(given["loads"], count))
+        by_joint, felt = finish_inverse(module, begun, rows(arrays["loads"], count))
         left = () if felt is None else (felt,)
         return *left, generalized_forces(module, by_joint), flat([load.W for load in by_joint])
 
@@ -188,9 +188,9 @@ def pose_passes(module: RobotModule, ground: Array) -> list[ModulePass]:
     """
     base = () if module.ground else (("base_pose", 8),)
 
-    def poses(given: dict[str, Array]) -> tuple[Array, ...]:
-        contexts = module.contexts(ground, None, q=given["q"])
-        root = given.get("base_pose", dual_quaternion.identity())
+    def poses(arrays: dict[str, Array]) -> tuple[Array, ...]:
+        contexts = module.contexts(ground, None, q=arrays["q"])
+        root = arrays.get("base_pose", dual_quaternion.identity())
         _, bodies = module.outward(_pose_step, contexts, (), root)
         points = [
             dual_quaternion.mul(root if frame.body < 0 else bodies[frame.body], frame.placement)
@@ -212,9 +212,9 @@ def _external(module: RobotModule, external: bool) -> tuple[tuple[str, int], ...
     return (("wrenches", 6 * len(module.robot.bodies)),) if external else ()
 
 
-def _by_body(module: RobotModule, given: dict[str, Array]) -> Array | None:
+def _by_body(module: RobotModule, arrays: dict[str, Array]) -> Array | None:
     """Return external wrenches `(..., nb, 6)`, if there are any."""
-    W = given.get("wrenches")
+    W = arrays.get("wrenches")
     return None if W is None else W.reshape(*W.shape[:-1], len(module.robot.bodies), 6)
 
 
@@ -238,7 +238,7 @@ def _memory_of(state: ForwardState) -> Array:
 
 
 def _from_memory(module: RobotModule, memory: Array) -> list[Any]:
-    found: list[Any] = []
+    steps: list[Any] = []
     at = 0
     nothing = ArticulatedBody(np.zeros((3, 3)), np.zeros((3, 3)), np.zeros((3, 3)), np.zeros(6))
     for joint, size in zip(module.joints, _memory_sizes(module), strict=True):
@@ -246,11 +246,11 @@ def _from_memory(module: RobotModule, memory: Array) -> list[Any]:
         k, K = memory[..., at : at + nv], memory[..., at + nv : at + size]
         at += size
         if nv == 0:
-            found.append(MotionPrescribed(nothing, np.zeros(0)))
+            steps.append(MotionPrescribed(nothing, np.zeros(0)))
         else:
             full = None if joint.parent < 0 else K.reshape(*K.shape[:-1], nv, 6)
-            found.append(ForceDriven(full, k))
-    return found
+            steps.append(ForceDriven(full, k))
+    return steps
 
 
 # Kernels -----------------------------------------------------------------------------------------

@@ -108,20 +108,20 @@ def placed(
 def _by_child(
     subsystems: Mapping[str, AnySubsystem], connections: Sequence[Connection]
 ) -> dict[str, Connection]:
-    found: dict[str, Connection] = {}
+    by_child: dict[str, Connection] = {}
     for link in connections:
         for name in (link.child, link.parent):
             if name not in subsystems:
                 raise UnknownName("subsystem", name, subsystems)
         if link.child == link.parent:
             raise RemoraError(f"subsystem {link.child!r} is connected to itself")
-        if link.child in found:
+        if link.child in by_child:
             raise RemoraError(
-                f"subsystem {link.child!r} has two predecessors, {found[link.child].parent!r} and "
-                f"{link.parent!r}; an assembly is a tree"
+                f"subsystem {link.child!r} has two predecessors, "
+                f"{by_child[link.child].parent!r} and {link.parent!r}; an assembly is a tree"
             )
-        found[link.child] = link
-    return found
+        by_child[link.child] = link
+    return by_child
 
 
 def _breadth_first(

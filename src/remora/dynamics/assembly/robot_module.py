@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from remora.errors import RemoraError, UnknownName
 from remora.model.joints import is_rigid
 from remora.model.robot import Frame, Joint, Robot
 
+_Placed = TypeVar("_Placed", Joint, Frame)
 _RNEA_OUTWARD, _RNEA_INWARD = (way.step for way in recursive_newton_euler.PASSES)
 _, _ABA_INWARD, _ABA_OUTWARD = (way.step for way in articulated_body.PASSES)
 
@@ -169,19 +170,16 @@ def module_of(
     if not robot.dynamics:
         raise RemoraError(f"subsystem {name!r} is a kinematics-only model without masses")
     pose = dual_quaternion.mul(placement, dual_quaternion.conjugate(_in_base(name, robot, mount)))
-    joints: list[Joint] = []
-    for joint in robot.joints:
-        placed = dual_quaternion.mul(pose, joint.placement)
-        changed = dataclasses.replace(joint, placement=placed) if joint.parent < 0 else joint
-        joints.append(changed)
     if not _is_identity(pose):
-        frames = [_moved(frame, pose) for frame in robot.frames]
-        robot = robot.replace(joints=joints, frames=frames)
+        robot = robot.replace(
+            joints=[_moved(joint, pose) if joint.parent < 0 else joint for joint in robot.joints],
+            frames=[_moved(frame, pose) if frame.body < 0 else frame for frame in robot.frames],
+        )
     used = tuple(point_of(name, robot, point) for point in points)
-    own: Sequence[Joint] = robot.joints
+    joints = tuple(robot.joints)
     if not ground:
-        own = [dataclasses.replace(j, parent=j.parent + 1) for j in robot.joints]
-    return RobotModule(robot, ground, used, tuple(own))
+        joints = tuple(dataclasses.replace(joint, parent=joint.parent + 1) for joint in joints)
+    return RobotModule(robot, ground, used, joints)
 
 
 def point_of(name: str, robot: Robot, point: str) -> Frame:
@@ -209,12 +207,9 @@ def _in_base(name: str, robot: Robot, mount: str | None) -> Array:
     return x
 
 
-def _moved(frame: Frame, pose: Array) -> Frame:
-    """Return a frame; if it is fixed to the base, in the frame that the base is mounted on."""
-    if frame.body >= 0:
-        return frame
-    placed = dual_quaternion.mul(pose, frame.placement)
-    return dataclasses.replace(frame, placement=placed)
+def _moved(part: _Placed, pose: Array) -> _Placed:
+    """Return a joint or frame of the base, in the frame that the base is mounted on."""
+    return dataclasses.replace(part, placement=dual_quaternion.mul(pose, part.placement))
 
 
 def _is_identity(x: Array) -> bool:
@@ -336,11 +331,11 @@ def accelerate(module: RobotModule, state: ForwardState, base: Array) -> tuple[A
 
 
 def to_outer(placement: Array, load: ArticulatedBody) -> ArticulatedBody:
-    """Return an articulated-body inertia and bias wrench, given in B's frame, in A's."""
+    """Return an articulated-body inertia and bias wrench in A's frame, from those in B's."""
     return articulated_body.to_outer(screw.transform(placement), load)
 
 
 def wrench_only(W: Array) -> ArticulatedBody:
-    """Return a given wrench as the load of something without inertia."""
+    """Return a wrench as the load of something without inertia."""
     nothing = np.zeros((3, 3))
     return ArticulatedBody(nothing, nothing, nothing, W)

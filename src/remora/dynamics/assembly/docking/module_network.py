@@ -5,7 +5,7 @@ Every module has its place in one memory, `room`. A sweep runs the kernels of al
 rows of one module and runs the rows of those that carry it: articulated-body inertias are computed
 along the path to the root only, and nothing is traced or compiled.
 
-An impulse at a dock is found by the same recursion at rest, with jumps of velocity in the place of
+An impulse at a dock follows from the same recursion at rest, with jumps of velocity in the place of
 accelerations. A module that docks moves by δ relative to the port; with I the articulated-body
 inertia of its tree it takes the impulse I (a - δ) for a jump a of the port, so that its new carrier
 feels the inertia I and the bias -I δ.
@@ -23,13 +23,13 @@ from remora.algebra import dual_quaternion, screw
 from remora.algebra.array_ops import Array
 from remora.codegen.llvm.fast_call import address
 from remora.codegen.llvm.kernel_sequence import ArrayPlace, KernelSequence, entry
-from remora.dynamics.assembly.docking.dock_functions import dock_kernel
 from remora.dynamics.assembly.docking.module_order import ModuleOrder, Seat
 from remora.dynamics.assembly.docking.module_variants import (
     BASE_Q,
     BASE_V,
     Variant,
     check_module,
+    dock_kernel,
     docked,
     floating,
 )
@@ -236,7 +236,7 @@ class ModuleNetwork:
         return [e for e in entries if e is not None]
 
     def _sweep(self, kind: str, modules: Sequence[int] | None = None) -> None:
-        """Run the kernels of all modules, or of some in the given order."""
+        """Run the kernels of all modules, or of some in their order."""
         if modules is None:
             sequence = self._sequences.get(kind)
             if sequence is None:
@@ -259,13 +259,13 @@ class ModuleNetwork:
 
     def accelerations(self, q: Array, v: Array, tau: Array) -> Array:
         """Return vdot `(nv,)` with that of docked bases."""
-        found, bases = self.forward_dynamics(q, v, tau), self._docked_bases()
+        vdot, bases = self.forward_dynamics(q, v, tau), self._docked_bases()
         rate = self._room[bases.rate]
         if np.any(self._ground != 0.0):
             self._sweep("poses")
             rate = rate - screw.adjoint_inverse(self._room[bases.pose], self._ground)
-        found[bases.v] = rate
-        return found
+        vdot[bases.v] = rate
+        return vdot
 
     def synchronize(self) -> None:
         """Compute the coordinates and speeds of docked bases from those of their carriers."""
@@ -280,7 +280,7 @@ class ModuleNetwork:
         self.synchronize()
 
     def settled(self, q: Array, v: Array) -> tuple[Array, Array]:
-        """Return a state with that of docked bases as their carriers say."""
+        """Return a state in which docked bases follow their carriers."""
         self.settle(q, v)
         return self.q.copy(), self.v.copy()
 
@@ -298,7 +298,7 @@ class ModuleNetwork:
         return _Bases(list(modules), *places)
 
     def _take(self, bases: _Bases) -> None:
-        """Take over the poses and twists that sweeps have found at docked bases."""
+        """Take over the poses and twists that sweeps have computed at docked bases."""
         x = dual_quaternion.conjugate(self._base_placements[bases.modules])
         q = dual_quaternion.mul(x, self._room[bases.pose])
         same = np.sum(q[:, :4] * self.q[bases.q][:, :4], axis=1, keepdims=True) >= 0.0
