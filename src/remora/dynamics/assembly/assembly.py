@@ -19,8 +19,7 @@ from remora.dynamics.assembly.interconnection_graph import (
     interconnection_graph,
 )
 from remora.dynamics.assembly.joined_robot import joined_robot
-from remora.dynamics.assembly.nesting import flattened
-from remora.dynamics.assembly.placed_parts import AnySubsystem, Part, placed
+from remora.dynamics.assembly.placed_parts import AnySubsystem, Part, flattened, placed
 from remora.dynamics.assembly.power_balance import power_factors
 from remora.dynamics.assembly.sensor_reading import SensorReading
 from remora.dynamics.formulations import finite_result

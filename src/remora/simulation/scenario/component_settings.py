@@ -39,8 +39,7 @@ from remora.model.settings_fields import (
     degrees_of_a_slide,
     no_such,
 )
-from remora.simulation.scenario.load_schema import Load, LoadFile, form_of
-from remora.simulation.scenario.scenario_loads import Path, load, sine
+from remora.simulation.scenario.scenario_loads import Load, LoadFile, Path, form_of, load, sine
 
 #: For types that are made while running, which static checks do not follow.
 _annotated: Any = Annotated

@@ -35,8 +35,8 @@ from remora.simulation.scenario.constraint_schema import (
     ConstraintNames,
     Separation,
 )
-from remora.simulation.scenario.load_schema import Load, SineMoveFile, form_of, one_of
 from remora.simulation.scenario.python_component import PythonComponentSettings
+from remora.simulation.scenario.scenario_loads import Load, SineMoveFile, form_of, one_of
 
 #: Version of the format.
 FORMAT = 1
