@@ -19,7 +19,7 @@ from remora.algebra.array_ops import Array, ArrayLike, concatenate
 from remora.codegen.ir.graph import Signature
 from remora.codegen.kernel import Kernel
 from remora.dynamics.assembly.assembly import Assembly
-from remora.dynamics.assembly.black_box import BlackBox
+from remora.dynamics.assembly.black_box import BlackBox, LiveSource
 from remora.dynamics.assembly.docking.modular_robot import ModularRobot
 from remora.dynamics.assembly.joined_robot import joined_robot, mounted_on
 from remora.dynamics.assembly.placed_parts import Part
@@ -279,10 +279,29 @@ class _KnownParts:
     """
 
     def __init__(self, assembly: Assembly, boxes: Sequence[Part]) -> None:
-        self._assembly, self._boxes = assembly, boxes
+        self._names = [part.name for part in boxes]
         ends = np.cumsum([0, *(6 + 12 * len(part.points) for part in boxes)]).tolist()
         self.places = [slice(*ends[k : k + 2]) for k in range(len(boxes))]
         self.size = ends[-1]
+        self._report: Array = np.zeros(self.size)
+        self._received: dict[str, Array] = {}
+        for part, place in zip(boxes, self.places, strict=True):
+            source = self._source(part, place)
+            assembly = assembly.swap(part.name, BlackBox(source, part.points, "actuation", True))
+        self._assembly = assembly
+
+    def _source(self, part: Part, place: slice) -> LiveSource:
+        """Return a black box that reports what it has reported, and keeps the twist it gets."""
+
+        def source(t: ArrayLike, twist: Array | None) -> SensorReading:
+            if twist is not None:
+                self._received[part.name] = twist
+            rows: list[Array] = [self._report[k : k + 6] for k in range(place.start, place.stop, 6)]
+            motions = zip(part.points, rows[1::2], rows[2::2], strict=True)
+            points = {name: PointReading(twist, rate) for name, twist, rate in motions}
+            return SensorReading(None if part.parent < 0 else rows[0], points)
+
+        return source
 
     def kernel(self, function: Callable[..., Array]) -> Kernel:
         """Return `base_twists` or `vdot` in machine code."""
@@ -293,33 +312,12 @@ class _KnownParts:
 
     def base_twists(self, q: Array, v: Array, report: Array) -> Array:
         """Return the twist of the base of every black box, `(n, 6)`; zero for a root."""
-        received: dict[str, Array] = {}
-        self._held(report, received).readings(q, v, 0.0)
-        rows = [received.get(part.name, np.zeros(6)) for part in self._boxes]
+        self._report, self._received = report, {}
+        self._assembly.readings(q, v, 0.0)
+        rows = [self._received.get(name, np.zeros(6)) for name in self._names]
         return concatenate(rows).reshape((len(rows), 6))
 
     def vdot(self, q: Array, v: Array, report: Array, tau: Array) -> Array:
         """Return the accelerations, `(nv,)`."""
-        return self._held(report, {}).forward_dynamics(q, v, tau, t=0.0)
-
-    def _held(self, report: Array, received: dict[str, Array]) -> Assembly:
-        """Return the assembly with black boxes that report this, and note the twists they get."""
-        loop = self._assembly
-        for part, place in zip(self._boxes, self.places, strict=True):
-            wrench, *motions = (report[k : k + 6] for k in range(place.start, place.stop, 6))
-            pairs = zip(motions[::2], motions[1::2], strict=True)
-            points = {
-                name: PointReading(*pair) for name, pair in zip(part.points, pairs, strict=True)
-            }
-            reading = SensorReading(None if part.parent < 0 else wrench, points)
-
-            def source(
-                t: ArrayLike, twist: Array | None, name: str = part.name,
-                reading: SensorReading = reading,
-            ) -> SensorReading:  # fmt: skip
-                if twist is not None:
-                    received[name] = twist
-                return reading
-
-            loop = loop.swap(part.name, BlackBox(source, part.points, "actuation", True))
-        return loop
+        self._report = report
+        return self._assembly.forward_dynamics(q, v, tau, t=0.0)
