@@ -60,8 +60,11 @@ connections: [{child: one, parent: hub, at: bus}]
     ("text", "message"),
     [
         ("- 1\n", "must be a map with keys"),
-        ("name: x\n", "subsystems: is missing"),
-        ("subsystems: {a: {robot: servicer, speed: 3}}\n", "is no known key"),
+        ("name: x\n", "subsystems is missing"),
+        (
+            "subsystems: {a: {robot: servicer, speed: 3}}\n",
+            "unknown key 'speed'; known: robot, assembly, base",
+        ),
         ("subsystems: {a: {base: free}}\n", "needs either `robot` or `assembly`"),
         ("subsystems: {a: {robot: servicers}}\n", "no bundled robot named 'servicers'"),
         ("subsystems: {a: {robot: none.yaml}}\n", "none.yaml"),

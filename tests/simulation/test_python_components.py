@@ -87,6 +87,28 @@ def test_a_component_of_a_file_is_the_one_in_python(scenario):
     assert free.joint("J2").v[-1] > speeds[-1]
 
 
+def test_declared_parameters_of_a_users_class_are_settings(scenario, tmp_path):
+    """Units, ranges and choices of its fields hold in the file, without a settings class."""
+    code = """
+class Brake(rm.Component):
+    joints: tuple[str, ...] = rm.parameter("that are braked", "joints", default=())
+    gain: float = rm.parameter("viscous", unit="N m s/rad", minimum=0.0, default=1.0)
+    above: float = rm.parameter("speed from which it acts", unit="rad/s", default=0.0)
+
+    def act(self, at):
+        return [rm.JointForce(n, -self.gain * at.joint_velocity(n)) for n in self.joints]
+"""
+    (tmp_path / "laws.py").write_text(CODE + code, encoding="utf-8")
+    more = ", arguments: {{joints: [J2], gain: {}, above: 5 deg/s}}"
+    (law,) = rm.load_scenario(
+        scenario("laws.py:Brake", more.format(2)), allow_code=True
+    ).system.components.values()
+    assert (tuple(law.joints), law.gain, law.above) == (("J2",), 2.0, np.radians(5.0))
+    for wrong, told in ((more.format(-1), "gain"), (more.format(2).replace("J2", "J9"), "J9")):
+        with pytest.raises(rm.errors.ModelError, match=told):
+            rm.load_scenario(scenario("laws.py:Brake", wrong), allow_code=True)
+
+
 def test_changed_code_is_another_component(scenario, tmp_path):
     def law():
         return next(iter(rm.load_scenario(scenario(), allow_code=True).system.components.values()))

@@ -1,5 +1,6 @@
 """Scenario files: what they say is what runs, and what is wrong with them is said at once."""
 
+import dataclasses
 import json
 import re
 import textwrap
@@ -13,7 +14,13 @@ from plain_settings import grouped
 from remora.algebra import pose
 from remora.model.formats.yaml.yaml import save_robot
 from remora.simulation.inputs.moves import Move, through
-from remora.simulation.scenario.file_schema import IntegratorFile, schema
+from remora.simulation.scenario.file_schema import (
+    IntegratorFile,
+    OutputFile,
+    PhaseFile,
+    ScenarioFile,
+    schema,
+)
 
 ROOT = Path(__file__).parents[2]
 VT18 = rm.load("vt18_satellite")
@@ -484,9 +491,9 @@ def test_degrees_of_a_joint_that_slides(write):
         ("integrator: {name: rk4}", "step is missing"),
         ("formulation: magic", "no formulation of forward dynamics named 'magic'"),
         ("output: {sample: 1e-9}", "10,000,000 are the most"),
-        ("start: {joints: {base: 3}}", "is a free joint: say start.base or start.bases"),
+        ("start: {joints: {base: 3}}", "is a free joint: set start.base or start.bases"),
         ("start: {bases: {J1: {xyz: [1, 2, 3]}}}", "joint 'J1' is revolute, not free"),
-        ("start: {base: {}, bases: {base: {}}}", "is said twice, in base and in bases"),
+        ("start: {base: {}, bases: {base: {}}}", "is set in both base and bases"),
         ("start: {bases: {nobody: {}}}", "nobody"),
         ("start: {joints: {J1: [1, 2]}}", "must be one number, not 2"),
         ("seed: 1.5", "seed: must be a whole number, not 1.5"),
@@ -544,6 +551,40 @@ def test_a_resumed_scenario_is_the_same(tmp_path):
 
 
 # The schema --------------------------------------------------------------------------------------
+
+
+def test_every_setting_of_a_run_has_a_key():
+    """Of the integrator, the physics and the phases; two are named otherwise, one is fixed."""
+
+    def missing(made, schema):
+        return {field.name for field in dataclasses.fields(made)} - set(schema.model_fields)
+
+    assert missing(rm.Integrator, IntegratorFile) == {"method", "step_to_samples"}
+    assert "name" in IntegratorFile.model_fields
+    assert "step_to_samples" in OutputFile.model_fields
+    assert missing(rm.Physics, ScenarioFile) == set()
+    assert missing(rm.Phase, PhaseFile) == {"events", "own_clock"}
+    assert "until" in PhaseFile.model_fields
+
+
+def test_steps_breaks_and_the_reduced_model_are_those_of_python(write):
+    more = """\
+    model: reduced
+    integrator: {name: dopri5, rtol: 1e-8, max_steps: 400, breaks: [0.25]}
+    start: {joints: {J2: 30 deg}, speeds: {J2: 5 deg/s}}
+    phases: [{duration: 1, torque: {J1: 0.1}}]
+    """
+    scenario = rm.load_scenario(write(HEAD + textwrap.dedent(more)))
+    assert scenario.physics == rm.Physics("record", model="reduced")
+    assert scenario.integrator == rm.Integrator("dopri5", rtol=1e-8, max_steps=400, breaks=(0.25,))
+    run = scenario.run(progress=False)
+    expected = rm.simulate(
+        VT18, scenario.q, scenario.v, 1.0, torque={"J1": 0.1}, physics=scenario.physics,
+        integrator=scenario.integrator,
+    )  # fmt: skip
+    assert 0.25 in run.t
+    assert np.array_equal(run.q, expected.q)
+    assert run.settings["model"] == "reduced"
 
 
 def test_the_schema_in_the_docs_is_that_of_the_code():

@@ -130,6 +130,47 @@ def test_a_pd_of_joints_follows_a_reference(write):
     assert abs(run.joint("elbow_pitch").q[-1] - 0.2) < 1e-3
 
 
+def test_gains_by_joint_and_poses_by_frame_are_those_of_python(write):
+    text = """\
+    scenario: 1
+    robot: servicer
+    components:
+      - {type: joint_pd, name: arm, goal: {elbow_pitch: 20 deg, wrist_pitch: 0}, sample_time: 0.1,
+         kp: {elbow_pitch: 40, wrist_pitch: 10}, kd: {elbow_pitch: 30, wrist_pitch: 5}}
+      - {type: end_effector_wrench, name: hand,
+         targets: {tool: {xyz: [1, 0, 3], rpy: [0, 0, 5 deg]}}, kp: 0.1, kv: 0.5, law: printed}
+    phases:
+      - duration: 0.4
+        controllers:
+          - {law: joint_pd, goal: {shoulder_roll: 0, wrist_roll: 0}, sample_time: 0.1,
+             kp: {shoulder_roll: 20, wrist_roll: 2}, kd: 4}
+    integrator: {name: rk4, step: 0.1}
+    """
+    scenario = rm.load_scenario(write(text))
+    robot = rm.load("servicer")
+    arm = rm.control.JointPD(
+        robot, {"elbow_pitch": np.radians(20.0), "wrist_pitch": 0.0},
+        {"elbow_pitch": 40.0, "wrist_pitch": 10.0}, {"elbow_pitch": 30.0, "wrist_pitch": 5.0}, 0.1,
+        name="arm",
+    )  # fmt: skip
+    target = rm.algebra.pose.from_xyz_rpy((1, 0, 3), (0, 0, np.radians(5.0)))
+    hand = rm.control.EndEffectorWrenchControl(
+        robot, {"tool": target}, 0.1, 0.5, "printed", name="hand"
+    )
+    assert dict(scenario.system.components) == {"arm": arm, "hand": hand}
+    roll = rm.control.JointPD(
+        robot, {"shoulder_roll": 0.0, "wrist_roll": 0.0},
+        {"shoulder_roll": 20.0, "wrist_roll": 2.0}, 4.0, 0.1,
+    )  # fmt: skip
+    run = scenario.run(progress=False)
+    expected = rm.simulate(
+        rm.System(robot, [arm, hand]), scenario.q, scenario.v,
+        rm.Phase(0.4, torque=roll, own_clock=True), integrator=rm.Integrator("rk4", step=0.1),
+    )  # fmt: skip
+    assert np.array_equal(run.q, expected.q)
+    assert np.abs(run.v[-1]).max() > 1e-3
+
+
 def test_the_bundled_loop_holds_the_attitude():
     scenario = rm.load_scenario("hold_attitude")
     assert dict(scenario.system.untraceable) == {}

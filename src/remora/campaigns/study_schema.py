@@ -22,7 +22,7 @@ from remora.model.settings_fields import (
     Vector,
     refusal,
 )
-from remora.simulation.scenario.load_schema import one_of
+from remora.simulation.scenario.scenario_loads import one_of
 
 #: Version of the format.
 FORMAT = 1

@@ -19,7 +19,7 @@ from remora.algebra.array_ops import Array, ArrayLike, concatenate
 from remora.codegen.ir.graph import Signature
 from remora.codegen.kernel import Kernel
 from remora.dynamics.assembly.assembly import Assembly
-from remora.dynamics.assembly.black_box import BlackBox
+from remora.dynamics.assembly.black_box import BlackBox, LiveSource
 from remora.dynamics.assembly.docking.modular_robot import ModularRobot
 from remora.dynamics.assembly.joined_robot import joined_robot, mounted_on
 from remora.dynamics.assembly.placed_parts import Part
@@ -68,8 +68,8 @@ def simulate_assembly(
     The run is one of `rm.simulate`, with a sample at every tick. Joint damping, friction, springs
     and limits are those of the robots.
 
-    A black box is asked at every tick; its answer is held until the next. What it was told and
-    what it answered are signals of the recording: `run.signals["payload.twist"]`, of its base, and
+    A black box is sampled at every tick; its reading is held until the next. What it received and
+    what it returned are signals of the recording: `run.signals["payload.twist"]`, of its base, and
     `run.signals["payload.wrench"]`, that of its predecessor on it, both in its base frame.
 
     A dock is a `fixed` constraint of the recording's robot, by the name of the docked module;
@@ -80,11 +80,11 @@ def simulate_assembly(
         q: configuration at the start, `(nq,)`.
         v: velocity at the start, `(nv,)`.
         duration: s; a multiple of 1/rate.
-        rate: ticks per second, at which black boxes are asked and `torque` is called, Hz.
+        rate: ticks per second, at which black boxes are sampled and `torque` is called, Hz.
         torque: (t, q, v) -> tau `(nv,)`, held between ticks; None: no forces.
         steps: integration steps between two ticks, of a method with fixed steps.
         changes: of a modular robot: `rm.Attach`, `rm.Detach` and `rm.Swap`, made at ticks; those of
-            one tick in the order given.
+            one tick in their order.
         start: initial time, s.
         integrator: see `rm.simulate`; the step size of fixed steps follows from `rate` and `steps`.
         physics: see `rm.simulate`.
@@ -152,7 +152,7 @@ def _times(duration: float, rate: float, start: float) -> Array:
 
 
 class _Exchange:
-    """What a black box was told and what it answered, tick by tick."""
+    """What a black box received and what it returned, tick by tick."""
 
     def __init__(self, name: str, box: BlackBox) -> None:
         self.name, self.box = name, box
@@ -180,16 +180,16 @@ class _Exchange:
         if not self._times:
             return {}
         last = np.searchsorted(self._times, times, side="right") - 1
-        found = {"twist": self._twists, "wrench": self._wrenches}
-        return {f"{self.name}.{key}": np.array(rows)[last] for key, rows in found.items()}
+        columns = {"twist": self._twists, "wrench": self._wrenches}
+        return {f"{self.name}.{key}": np.array(rows)[last] for key, rows in columns.items()}
 
 
 def _simulated(
-    robot: Robot, q: Array, v: Array, exchanges: Sequence[_Exchange], ticks: Ticks, **given: Any
+    robot: Robot, q: Array, v: Array, exchanges: Sequence[_Exchange], ticks: Ticks, **options: Any
 ) -> Recording:  # fmt: skip
     """Return the recording of a run, with the signals of black boxes; also that of a failed one."""
     try:
-        return _recorded(simulate(robot, q, v, **given), exchanges, ticks)
+        return _recorded(simulate(robot, q, v, **options), exchanges, ticks)
     except SimulationError as error:
         if isinstance(error.recording, Recording):
             error.recording = _recorded(error.recording, exchanges, ticks)
@@ -220,7 +220,6 @@ def _with_leaves(
     places: list[tuple[int, Array, Array]] = []
     for part in boxes:
         assert part.black_box is not None
-        assert part.placement is not None
         exchanges.append(_Exchange(part.name, part.black_box))
         mount = mounted_on(assembly.parts, part)
         x = dual_quaternion.mul(mount.placement, part.placement)
@@ -228,12 +227,12 @@ def _with_leaves(
         places.append((mount.body, screw.adjoint_inverse(x, units).T, screw.adjoint(x, units).T))
 
     def wrenches(t: float, q: Array, v: Array) -> Array:
-        twists, found = fast.twists(q, v), np.zeros((len(robot.bodies), 6))
+        twists, loads = fast.twists(q, v), np.zeros((len(robot.bodies), 6))
         for exchange, (body, to_base, to_body) in zip(exchanges, places, strict=True):
             exchange.read(t, to_base @ twists[body] if body >= 0 else np.zeros(6))
             if body >= 0:
-                found[body] -= to_body @ exchange.wrench
-        return found
+                loads[body] -= to_body @ exchange.wrench
+        return loads
 
     held = ZeroOrderHold(wrenches, ticks.period) if boxes else None
     return _simulated(robot, q, v, exchanges, ticks, wrenches=held, **ticks.arguments(torque))
@@ -271,7 +270,7 @@ def _with_carriers(
 
 
 class _KnownParts:
-    """The sweeps over the known parts of an assembly, given what its black boxes report.
+    """The sweeps over the known parts of an assembly, as functions of what its black boxes report.
 
     Attributes:
         places: of the report of each black box: wrench on it, then twist and rate of each point
@@ -280,10 +279,29 @@ class _KnownParts:
     """
 
     def __init__(self, assembly: Assembly, boxes: Sequence[Part]) -> None:
-        self._assembly, self._boxes = assembly, boxes
+        self._names = [part.name for part in boxes]
         ends = np.cumsum([0, *(6 + 12 * len(part.points) for part in boxes)]).tolist()
         self.places = [slice(*ends[k : k + 2]) for k in range(len(boxes))]
         self.size = ends[-1]
+        self._report: Array = np.zeros(self.size)
+        self._received: dict[str, Array] = {}
+        for part, place in zip(boxes, self.places, strict=True):
+            source = self._source(part, place)
+            assembly = assembly.swap(part.name, BlackBox(source, part.points, "actuation", True))
+        self._assembly = assembly
+
+    def _source(self, part: Part, place: slice) -> LiveSource:
+        """Return a black box that reports what it has reported, and keeps the twist it gets."""
+
+        def source(t: ArrayLike, twist: Array | None) -> SensorReading:
+            if twist is not None:
+                self._received[part.name] = twist
+            rows: list[Array] = [self._report[k : k + 6] for k in range(place.start, place.stop, 6)]
+            motions = zip(part.points, rows[1::2], rows[2::2], strict=True)
+            points = {name: PointReading(twist, rate) for name, twist, rate in motions}
+            return SensorReading(None if part.parent < 0 else rows[0], points)
+
+        return source
 
     def kernel(self, function: Callable[..., Array]) -> Kernel:
         """Return `base_twists` or `vdot` in machine code."""
@@ -294,33 +312,12 @@ class _KnownParts:
 
     def base_twists(self, q: Array, v: Array, report: Array) -> Array:
         """Return the twist of the base of every black box, `(n, 6)`; zero for a root."""
-        told: dict[str, Array] = {}
-        self._held(report, told).readings(q, v, 0.0)
-        rows = [told.get(part.name, np.zeros(6)) for part in self._boxes]
+        self._report, self._received = report, {}
+        self._assembly.readings(q, v, 0.0)
+        rows = [self._received.get(name, np.zeros(6)) for name in self._names]
         return concatenate(rows).reshape((len(rows), 6))
 
     def vdot(self, q: Array, v: Array, report: Array, tau: Array) -> Array:
         """Return the accelerations, `(nv,)`."""
-        return self._held(report, {}).forward_dynamics(q, v, tau, t=0.0)
-
-    def _held(self, report: Array, told: dict[str, Array]) -> Assembly:
-        """Return the assembly with black boxes that report this, and note the twists they get."""
-        loop = self._assembly
-        for part, place in zip(self._boxes, self.places, strict=True):
-            wrench, *motions = (report[k : k + 6] for k in range(place.start, place.stop, 6))
-            pairs = zip(motions[::2], motions[1::2], strict=True)
-            points = {
-                name: PointReading(*pair) for name, pair in zip(part.points, pairs, strict=True)
-            }
-            reading = SensorReading(None if part.parent < 0 else wrench, points)
-
-            def source(
-                t: ArrayLike, twist: Array | None, name: str = part.name,
-                reading: SensorReading = reading,
-            ) -> SensorReading:  # fmt: skip
-                if twist is not None:
-                    told[name] = twist
-                return reading
-
-            loop = loop.swap(part.name, BlackBox(source, part.points, "actuation", True))
-        return loop
+        self._report = report
+        return self._assembly.forward_dynamics(q, v, tau, t=0.0)

@@ -67,7 +67,7 @@ class Ticks:
         }  # fmt: skip
 
     def composed(self, robot: Robot, accelerations: Accelerations) -> tuple[Robot, dict[str, Any]]:
-        """Return a robot that moves as a function says, and arguments that its runs need.
+        """Return a robot whose accelerations a function computes, and arguments that its runs need.
 
         Args:
             robot: its bodies and joints.
@@ -165,8 +165,8 @@ class _DockingRun:
         """Advance to the next changes or the end; return the changes that are due."""
         due: list[Change] = []
         network, times = self._network, self._ticks.times
-        given = self._ticks.arguments(None if self._torque is None else self._force, self._k)
-        sim = Simulation(self._robot, network.q, network.v, **{**given, **self._more})
+        options = self._ticks.arguments(None if self._torque is None else self._force, self._k)
+        sim = Simulation(self._robot, network.q, network.v, **{**options, **self._more})
         watched = any(callable(change.when) for change in self.waiting)
         try:
             while self._k < last and not due:
@@ -195,9 +195,9 @@ class _DockingRun:
             work[0] += sum(s.separation_work for s in switches)
             work[1] += docking.placing.get(index, 0.0)
             work[2] -= sum(s.energy_loss for s in switches)
-            own = {"work": part.work + work, "phase": np.full_like(part.phase, index)}
+            changed = {"work": part.work + work, "phase": np.full_like(part.phase, index)}
             for name, rows in columns.items():
-                rows.append(own.get(name, part.columns[name]))
+                rows.append(changed.get(name, part.columns[name]))
             events += part.events
             work = columns["work"][-1][-1].copy()
         arrays = {name: np.concatenate(rows) for name, rows in columns.items()}
@@ -216,8 +216,8 @@ class _DockingRun:
 def _next(waiting: Sequence[Change], times: Array, k: int) -> int:
     """Return the index of the next tick with a change, or that of the end."""
     whens = [float(c.when) for c in waiting if not callable(c.when)]
-    found = int(np.searchsorted(_latest(times), min(whens))) if whens else len(times)
-    return min(max(found, k + 1), len(times) - 1)
+    due = int(np.searchsorted(_latest(times), min(whens))) if whens else len(times)
+    return min(max(due, k + 1), len(times) - 1)
 
 
 def _latest(times: Array) -> Array:
@@ -241,8 +241,8 @@ def _is_due(change: Change, t: float, q: Array, v: Array) -> bool:
 
 def _checked(changes: Any, times: Array) -> tuple[Change, ...]:
     """Return changes as a tuple, or raise."""
-    found: tuple[Any, ...] = tuple(changes) if is_several(changes) else (changes,)
-    for change in found:
+    listed: tuple[Any, ...] = tuple(changes) if is_several(changes) else (changes,)
+    for change in listed:
         if not isinstance(change, (Attach, Detach, Swap)):
             raise InvalidValue(
                 f"changes must be Attach, Detach or Swap, not {type(change).__name__}"
@@ -252,4 +252,4 @@ def _checked(changes: Any, times: Array) -> tuple[Change, ...]:
                 f"change of {change.module!r} at t = {change.when!r} s: the run is from "
                 f"{times[0]:.9g} to {times[-1]:.9g} s"
             )
-    return found
+    return listed

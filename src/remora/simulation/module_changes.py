@@ -35,7 +35,7 @@ class Attach:
         at: the port of the parent, a body or frame.
         mount: the frame on the module's base body that lies there; default: that body.
         placement: pose of the mount in the port's frame, `(8,)`; the identity by default.
-        latch: hold the relative pose of that moment instead; otherwise the frames must coincide, as
+        latch: hold the relative pose at that moment instead; otherwise the frames must coincide, as
             those of a constraint that is switched on.
         place: the module is put there, moving with the port, as one that is taken from a store: no
             impulse.
@@ -226,23 +226,23 @@ class Docking:
 
 def _used(robot: ModularRobot, changes: tuple[Change, ...]) -> list[Connection]:
     """Return every dock that changes may close, so that its port is compiled."""
-    found: list[Connection] = list(robot.docks)
+    docks: list[Connection] = list(robot.docks)
     for change in changes:
         if isinstance(change, Attach):
-            found.append(
+            docks.append(
                 Connection(change.module, change.parent, change.at, change.mount, change.placement)
             )
     swaps = [change for change in changes if isinstance(change, Swap)]
     for _ in swaps:  # a module that was swapped in may be swapped, too
         for swap in swaps:
-            ports = {(link.parent, link.at) for link in found if link.child == swap.module}
-            known = {(link.parent, link.at) for link in found if link.child == swap.by}
-            found += [
+            ports = {(link.parent, link.at) for link in docks if link.child == swap.module}
+            known = {(link.parent, link.at) for link in docks if link.child == swap.by}
+            docks += [
                 Connection(swap.by, parent, at, swap.mount, swap.placement)
                 for parent, at in sorted(ports - known)
                 if parent != swap.by
             ]
-    return found
+    return docks
 
 
 def _refuse_open(link: Connection, nominal: Array, there: Array) -> None:
@@ -250,7 +250,7 @@ def _refuse_open(link: Connection, nominal: Array, there: Array) -> None:
 
     Args:
         link: the dock.
-        nominal: pose of the base body in the port's frame that the dock asks for, `(8,)`.
+        nominal: pose of the base body in the port's frame when docked, `(8,)`.
         there: the pose it has.
     """
     off = dual_quaternion.mul(dual_quaternion.conjugate(nominal), there)
@@ -259,6 +259,6 @@ def _refuse_open(link: Connection, nominal: Array, there: Array) -> None:
     if max(distance, angle) > CLOSED:
         raise RemoraError(
             f"module {link.child!r} is not where it would dock, at {link.at!r} of {link.parent!r}: "
-            f"off by {distance:.3g} m and {angle:.3g} rad; bring its frame there, or say "
+            f"off by {distance:.3g} m and {angle:.3g} rad; bring its frame there, or set "
             "latch=True to hold the pose of that moment, or place=True to put it there"
         )

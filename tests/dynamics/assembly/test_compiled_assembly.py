@@ -5,7 +5,7 @@ import pytest
 
 import remora as rm
 from dynamics.assembly.modules import WheelBody, arm, cut
-from remora.dynamics.assembly import module_kernels
+from remora.dynamics.assembly import module_passes
 from trees import Case, relative_error
 
 
@@ -50,11 +50,11 @@ def test_batches_of_any_shape_in_chunks():
 
 def test_only_changed_modules_are_compiled(monkeypatch):
     made = []
-    kernel = module_kernels.Kernel
+    kernel = module_passes.Kernel
     monkeypatch.setattr(
-        module_kernels, "Kernel", lambda *given: made.append(given[2]) or kernel(*given)
+        module_passes, "Kernel", lambda *given: made.append(given[2]) or kernel(*given)
     )
-    monkeypatch.setattr(module_kernels, "_KERNELS", {})
+    monkeypatch.setattr(module_passes, "_KERNELS", {})
     assembly = branched()
     zero = np.zeros(10)
     assembly.compile().forward_dynamics(zero, zero, zero)

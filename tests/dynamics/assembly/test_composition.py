@@ -173,6 +173,8 @@ def test_mimic_joints_stay_in_one_subsystem():
     q, v, w = np.random.default_rng(0).normal(size=(3, 2))
     a = split.assembly.inverse_dynamics(q[split.q], v[split.v], w[split.v])
     assert relative_error(a, rm.inverse_dynamics(robot, q, v, w)[split.v]) < 1e-13
+    with pytest.raises(rm.RemoraError, match="mimic"):
+        split.assembly.forward_dynamics(q[split.q], v[split.v], w[split.v])
     robot = split.assembly.to_robot()
     assert relative_error(a, rm.inverse_dynamics(robot, q[split.q], v[split.v], w[split.v])) < 1e-13
 

@@ -98,7 +98,9 @@ def test_objects_without_forward_dynamics_are_named():
     assert assembly.inverse_dynamics(*np.ones((3, 2))).shape == (2,)
     with pytest.raises(rm.RemoraError, match=r"'load' \(InverseOnly\) has no forward dynamics"):
         assembly.forward_dynamics(*np.ones((3, 2)))
-    with pytest.raises(rm.RemoraError, match=r"'load' \(InverseOnly\) does not tell the wrenches"):
+    with pytest.raises(
+        rm.RemoraError, match=r"'load' \(InverseOnly\) does not return the wrenches"
+    ):
         assembly.graph(*np.ones((3, 2)))
     with pytest.raises(rm.RemoraError, match=r"'load' \(InverseOnly\) is not a robot"):
         assembly.neutral()

@@ -10,25 +10,18 @@ from typing import Any, cast
 import numpy as np
 
 from remora.algebra.array_ops import Array, ArrayLike, asarray, concatenate
+from remora.dynamics.assembly import composition
 from remora.dynamics.assembly.compiled_assembly import CompiledAssembly
-from remora.dynamics.assembly.composition import (
-    Arguments,
-    PartLoads,
-    forward_sweeps,
-    inverse_sweeps,
-    readings,
-)
+from remora.dynamics.assembly.composition import Arguments, PartLoads, WrenchParts
 from remora.dynamics.assembly.connection import Connection
 from remora.dynamics.assembly.interconnection_graph import (
     InterconnectionGraph,
     interconnection_graph,
 )
 from remora.dynamics.assembly.joined_robot import joined_robot
-from remora.dynamics.assembly.nesting import flattened
-from remora.dynamics.assembly.placed_parts import AnySubsystem, Part, placed
+from remora.dynamics.assembly.placed_parts import AnySubsystem, Part, flattened, placed
 from remora.dynamics.assembly.power_balance import power_factors
 from remora.dynamics.assembly.sensor_reading import SensorReading
-from remora.dynamics.assembly.wrench_parts import WrenchParts, wrench_parts
 from remora.dynamics.formulations import finite_result
 from remora.dynamics.joint_arrays import batch_shape
 from remora.errors import RemoraError, ShapeError, UnknownName
@@ -139,7 +132,7 @@ class Assembly:
             if np.any(inner.gravity != 0.0) and not np.array_equal(inner.gravity, self.gravity):
                 raise RemoraError(
                     f"assembly {name!r} has gravity {inner.gravity.tolist()}, the one it is part "
-                    f"of {self.gravity.tolist()}: give both the same, or none to {name!r}"
+                    f"of {self.gravity.tolist()}: use the same for both, or none for {name!r}"
                 )
 
     # Structure -------------------------------------------------------------------------------
@@ -275,7 +268,9 @@ class Assembly:
 
         The arguments are those of `inverse_dynamics`.
         """
-        return inverse_sweeps(self.parts, self._arguments(q, v, vdot, "vdot", wrenches, t))
+        return composition.inverse_dynamics(
+            self.parts, self._arguments(q, v, vdot, "vdot", wrenches, t)
+        )
 
     def graph(
         self,
@@ -289,8 +284,9 @@ class Assembly:
 
         The arguments are those of `inverse_dynamics`.
         """
-        given = self._arguments(q, v, vdot, "vdot", wrenches, t)
-        return interconnection_graph(self.parts, inverse_sweeps(self.parts, given), given)
+        arguments = self._arguments(q, v, vdot, "vdot", wrenches, t)
+        loads = composition.inverse_dynamics(self.parts, arguments)
+        return interconnection_graph(self.parts, loads, arguments)
 
     def wrench_parts(
         self,
@@ -303,7 +299,9 @@ class Assembly:
 
         The arguments are those of `inverse_dynamics` [SA24, section IV].
         """
-        return wrench_parts(self.parts, self._arguments(q, v, vdot, "vdot", wrenches, None))
+        return composition.wrench_parts(
+            self.parts, self._arguments(q, v, vdot, "vdot", wrenches, None)
+        )
 
     def forward_dynamics(
         self,
@@ -323,8 +321,8 @@ class Assembly:
                 or by subsystem.
             t: time of the data of black boxes, s, `()` or of the batch shape.
         """
-        given = self._arguments(q, v, tau, "tau", wrenches, t)
-        return finite_result(concatenate(forward_sweeps(self.parts, given)))
+        arguments = self._arguments(q, v, tau, "tau", wrenches, t)
+        return finite_result(concatenate(composition.forward_dynamics(self.parts, arguments)))
 
     def readings(self, q: ArrayLike, v: ArrayLike, t: ArrayLike) -> dict[str, SensorReading]:
         """Return the readings of all black boxes, by name; each gets the twist of its base.
@@ -334,7 +332,9 @@ class Assembly:
             v: velocity, `(..., nv)`.
             t: time, s, `()` or of the batch shape.
         """
-        return readings(self.parts, self._arguments(q, v, np.zeros(self.nv), "tau", None, t))
+        return composition.readings(
+            self.parts, self._arguments(q, v, np.zeros(self.nv), "tau", None, t)
+        )
 
     def check_energy(
         self, q: ArrayLike, v: ArrayLike, vdot: ArrayLike, tau: ArrayLike, t: ArrayLike
@@ -394,8 +394,8 @@ class Assembly:
                 raise RemoraError(f"wrenches: subsystem {name!r} is not a robot and has no bodies")
         rows: list[Array] = []
         for part in self._robots():
-            given = named.get(part.name, np.zeros((part.count, 6)))
-            rows.append(finite(f"wrenches of subsystem {part.name!r}", given, part.count, 6))
+            wrench = named.get(part.name, np.zeros((part.count, 6)))
+            rows.append(finite(f"wrenches of subsystem {part.name!r}", wrench, part.count, 6))
         try:
             return concatenate(rows, trailing=2)
         except ValueError:
@@ -432,8 +432,8 @@ def _what(part: Part) -> str:
 def _gravity(parts: Sequence[Part], gravity: ArrayLike | None) -> Array:
     """Return the gravity of an assembly; refuse robots that contradict it."""
     root = parts[0].subsystem
-    own = root.gravity if isinstance(root, Robot) else np.zeros(3)
-    g = frozen(finite("gravity", own if gravity is None else gravity, 3))
+    of_root = root.gravity if isinstance(root, Robot) else np.zeros(3)
+    g = frozen(finite("gravity", of_root if gravity is None else gravity, 3))
     for part in parts:
         if part.module is None:
             continue
@@ -442,6 +442,6 @@ def _gravity(parts: Sequence[Part], gravity: ArrayLike | None) -> Array:
         if not alike and np.any(theirs != 0.0):
             raise RemoraError(
                 f"subsystem {part.name!r} has gravity {theirs.tolist()}, the assembly "
-                f"{g.tolist()}: give the assembly gravity=..., and its robots the same or none"
+                f"{g.tolist()}: set gravity=... of the assembly, and the same or none of its robots"
             )
     return g

@@ -110,17 +110,17 @@ class BlackBox:
             used: names of points.
             gravity: acceleration in the inertial frame, `(3,)`.
         """
-        found: list[BodyMotion] = []
+        moved: list[BodyMotion] = []
         for point in used:
-            at = checked_point(name, reading, point)
-            rate = at.rate
+            motion, pose = checked_point(name, reading, point)
             if not self.accelerometer and np.any(asarray(gravity) != 0.0):
-                if at.pose is None:
+                if pose is None:
                     raise InvalidValue(
                         f"black box {name!r}: with gravity, the motion of point {point!r} needs "
                         "its pose, or accelerometer=True if the rate is an accelerometer's"
                     )
                 ground = concatenate([np.zeros(3), -asarray(gravity)])
-                rate = rate + screw.adjoint_inverse(at.pose, ground)
-            found.append(BodyMotion(at.twist, rate))
-        return found
+                rate = motion.rate + screw.adjoint_inverse(pose, ground)
+                motion = motion._replace(rate=rate)
+            moved.append(motion)
+        return moved

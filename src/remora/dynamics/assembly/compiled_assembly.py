@@ -2,14 +2,15 @@
 
 Every distinct module (a robot, its mounting and the points it is used with) is traced and compiled
 once, separately; equal modules share their kernels, in the process and in the cache on disk. An
-assembly only makes a table of calls, in which modules exchange motions and articulated-body
-inertias through memory. A changed assembly compiles the modules that changed.
+assembly only makes a table of calls for the sweeps of its network, in which modules exchange
+motions and articulated-body inertias through memory. A changed assembly compiles the modules that
+changed.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -26,17 +27,24 @@ from remora.algebra.array_ops import (
 from remora.codegen.kernel import Kernel
 from remora.codegen.llvm.fast_call import address
 from remora.codegen.llvm.kernel_sequence import ArrayPlace, KernelSequence
-from remora.dynamics.assembly.module_functions import (
-    LOAD,
-    ModulePass,
+from remora.dynamics.assembly.module_passes import (
+    Passes,
     forward_passes,
     inverse_passes,
+    module_kernel,
 )
-from remora.dynamics.assembly.module_kernels import Passes, module_kernel
+from remora.dynamics.assembly.network import (
+    AT_PORT,
+    FORWARD,
+    INVERSE,
+    SWEEPS,
+    ModuleMemory,
+    ModulePass,
+    exchanged,
+)
 from remora.dynamics.assembly.placed_parts import Part
 from remora.dynamics.joint_arrays import batch_shape
 from remora.dynamics.kernels.size_policy import LARGEST_STRAIGHT_LINE, fits_straight_line
-from remora.dynamics.mimic_joints import refuse_mimic_joints
 from remora.errors import RemoraError, ShapeError
 from remora.identity.table import Table
 from remora.model.robot import Frame
@@ -45,6 +53,13 @@ from remora.model.robot import Frame
 _CACHE = 160 * 1024
 #: States in a chunk: at least a vector register's lanes, at most what a loop overhead needs.
 _SMALLEST, _LARGEST = 8, 512
+
+
+#: Passes and sweeps by the kind of dynamics.
+_KINDS: dict[str, tuple[Passes, tuple[str, ...]]] = {
+    "inverse": (inverse_passes, INVERSE),
+    "forward": (forward_passes, FORWARD),
+}
 
 
 class CompiledAssembly:
@@ -124,12 +139,12 @@ class CompiledAssembly:
         if self._changes != Table.changes:  # a row of a table was replaced
             self._made.clear()
             self._changes = Table.changes
-        found: Array = np.empty((*rows[0].shape[:-1], self.nv))
-        states = math.prod(found.shape[:-1])
+        result: Array = np.empty((*rows[0].shape[:-1], self.nv))
+        states = math.prod(result.shape[:-1])
         if states and self.nv:
             sequence = self._made.get(which) or self._make(which)
-            sequence.run([address(x) for x in (*rows, found)], states)
-        return found
+            sequence.run([address(x) for x in (*rows, result)], states)
+        return result
 
     def _fit(self, rows: list[Any]) -> bool:
         """Tell whether arguments can be taken as they are, without the cost of conversions."""
@@ -146,77 +161,26 @@ class CompiledAssembly:
         )
 
     def _make(self, which: str) -> KernelSequence:
-        build = {"inverse": self._inverse_steps, "forward": self._forward_steps}[which]
-        steps, scratch = build()
-        chunk = _CACHE // max(8 * scratch, 1) // _SMALLEST * _SMALLEST
+        passes, sweeps = _KINDS[which]
+        kernels = self._compiled(passes)
+        ways = [kernels[kind] for kind in self._kind]
+        memory = ModuleMemory(exchanged(way for _, way in one.values()) for one in ways)
+        steps: list[tuple[int, list[ArrayPlace]]] = []
+        for name in sweeps:
+            order = range(len(self._parts))
+            for i in reversed(order) if SWEEPS[name].inward else order:
+                if name in ways[i]:
+                    kernel, way = ways[i][name]
+                    arrays = (*way.inputs, *way.outputs)
+                    places = [self._array(i, key, size, memory) for key, size in arrays]
+                    steps.append((kernel.chunk_address, places))
+        chunk = _CACHE // max(8 * memory.size, 1) // _SMALLEST * _SMALLEST
         chunk = int(np.clip(chunk, _SMALLEST, _LARGEST))
-        self._made[which] = KernelSequence(steps, scratch, chunk)
+        self._made[which] = KernelSequence(steps, memory.size, chunk)
         return self._made[which]
 
-    # Sequences -------------------------------------------------------------------------------
-
-    def _forward_steps(self) -> tuple[list[tuple[int, list[ArrayPlace]]], int]:
-        for part in self._parts:
-            refuse_mimic_joints(part.subsystem, "articulated")
-        kernels = self._compiled(forward_passes)
-        memory = [
-            next((s for n, s in ways["inertias"][1].outputs if n == "memory"), 0)
-            if "inertias" in ways
-            else 0
-            for ways in (kernels[k] for k in self._kind)
-        ]
-        rooms, scratch = self._rooms({"points": 6, "loads": LOAD, "rates": 6}, {"memory": memory})
-        order = range(len(self._parts))
-        steps: list[tuple[int, list[ArrayPlace]]] = []
-        for name, indices in (
-            ("twists", order), ("inertias", reversed(order)), ("accelerations", order),
-        ):  # fmt: skip
-            steps += self._steps(name, indices, kernels, rooms)
-        return steps, scratch
-
-    def _inverse_steps(self) -> tuple[list[tuple[int, list[ArrayPlace]]], int]:
-        kernels = self._compiled(inverse_passes)
-        own = [6 * part.count if self._successors[i] else 0 for i, part in enumerate(self._parts)]
-        rooms, scratch = self._rooms({"points": 12, "loads": 6}, {"own": own})
-        order = range(len(self._parts))
-        steps = self._steps("motions", order, kernels, rooms)
-        return steps + self._steps("wrenches", reversed(order), kernels, rooms), scratch
-
-    def _rooms(
-        self, by_point: dict[str, int], others: dict[str, list[int]]
-    ) -> tuple[dict[str, list[int]], int]:
-        """Return the offset of each part's intermediate arrays, and their total size."""
-        rooms: dict[str, list[int]] = {name: [] for name in (*by_point, *others)}
-        at = 0
-        for i in range(len(self._parts)):
-            for name, width in by_point.items():
-                rooms[name].append(at)
-                at += width * len(self._successors[i])
-            for name, sizes in others.items():
-                rooms[name].append(at)
-                at += sizes[i]
-        return rooms, at
-
-    def _steps(
-        self,
-        name: str,
-        indices: Iterable[int],
-        kernels: list[dict[str, tuple[Kernel, ModulePass]]],
-        rooms: dict[str, list[int]],
-    ) -> list[tuple[int, list[ArrayPlace]]]:
-        steps: list[tuple[int, list[ArrayPlace]]] = []
-        for i in indices:
-            ways = kernels[self._kind[i]]
-            if name in ways:
-                kernel, way = ways[name]
-                places = [
-                    self._array(i, key, size, rooms) for key, size in (*way.inputs, *way.outputs)
-                ]
-                steps.append((kernel.chunk_address, places))
-        return steps
-
-    def _array(self, i: int, key: str, size: int, rooms: dict[str, list[int]]) -> ArrayPlace:
-        """Return where a module finds an array: of the call, its own, or its predecessor's."""
+    def _array(self, i: int, key: str, size: int, memory: ModuleMemory) -> ArrayPlace:
+        """Return the place of an array: of the call, its own, or its predecessor's."""
         part = self._parts[i]
         of_call = {
             "q": (1, part.q, self.nq), "v": (2, part.v, self.nv), "tau": (3, part.v, self.nv),
@@ -225,19 +189,17 @@ class CompiledAssembly:
         if key in of_call:
             which, where, stride = of_call[key]
             return ArrayPlace(which, where.start, stride)
-        above = {"base_twist": "points", "base_motion": "points", "base_rate": "rates",
-                 "felt": "loads"}  # fmt: skip
-        if key in above:
-            count = len(self._successors[part.parent])
-            first = rooms[above[key]][part.parent]
-            return ArrayPlace(0, first, size * count, size * self._place[i])
-        return ArrayPlace(0, rooms[key][i], size)
+        if key in AT_PORT:
+            first, at = memory.first[part.parent], AT_PORT[key]
+            stride = memory.sizes[part.parent][at]
+            return ArrayPlace(0, first[at], stride, size * self._place[i])
+        return ArrayPlace(0, memory.first[i][key], size)
 
     def _compiled(self, passes: Passes) -> list[dict[str, tuple[Kernel, ModulePass]]]:
         """Return the kernels of every distinct module, by the name of the pass."""
-        found: list[dict[str, tuple[Kernel, ModulePass]]] = []
+        made: list[dict[str, tuple[Kernel, ModulePass]]] = []
         for i, kind in enumerate(self._kind):
-            if kind < len(found):
+            if kind < len(made):
                 continue
             module = self._parts[i].module
             assert module is not None
@@ -247,8 +209,8 @@ class CompiledAssembly:
                 kernel = module_kernel(module, way, passes, self._ground)
                 self._kernels.append(kernel)
                 ways[way.name] = kernel, way
-            found.append(ways)
-        return found
+            made.append(ways)
+        return made
 
 
 def _shaped(name: str, x: ArrayLike, size: int) -> Array:

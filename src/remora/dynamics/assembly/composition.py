@@ -1,36 +1,41 @@
 """Inverse and forward dynamics by composition: sweeps over the subsystems of an assembly.
 
-Every sweep is a loop over the parts in breadth-first order or its reverse; the cost is linear in
-their number, and nothing is recursive.
+The cost is linear in their number, and nothing is recursive. This file has the passes of black
+boxes and of users' objects; those of robots are in `module_passes`, the sweeps in `network`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from remora.algebra import screw
 from remora.algebra.array_ops import Array, ArrayLike, concatenate
-from remora.dynamics.assembly.placed_parts import Part
-from remora.dynamics.assembly.robot_module import (
-    accelerate,
-    articulate,
-    finish_inverse,
-    generalized_forces,
-    start_forward,
-    start_inverse,
-    to_outer,
-    wrench_only,
+from remora.dynamics.assembly.module_passes import (
+    forward_passes,
+    inverse_passes,
+    packed_load,
+    unpacked_load,
 )
+from remora.dynamics.assembly.network import (
+    FORWARD,
+    INVERSE,
+    LOAD,
+    ModulePass,
+    Node,
+    evaluate,
+    flat,
+    module_pass,
+    rows,
+)
+from remora.dynamics.assembly.placed_parts import Part
+from remora.dynamics.assembly.robot_module import to_outer, wrench_only
 from remora.dynamics.assembly.sensor_reading import SensorReading
 from remora.dynamics.assembly.subsystem import ForwardSubsystem
 from remora.dynamics.joint_arrays import with_batch
-from remora.dynamics.recursive.articulated_body import ArticulatedBody
 from remora.dynamics.recursive.outward_pass import BodyMotion
-from remora.dynamics.recursive.recursive_newton_euler import JointLoad
-from remora.dynamics.recursive.tree_passes import added
 from remora.errors import RemoraError
 
 
@@ -70,199 +75,287 @@ class PartLoads(NamedTuple):
     """The result of inverse dynamics at a part.
 
     Attributes:
-        joints: loads on its joints, if it is a robot.
+        joints: wrenches through its joints, in the frames of their bodies, `(..., n, 6)`.
         tau: its generalized forces, `(..., nv_i)`.
         base: wrench of its predecessor on it, in the frame of the connection point b.
         on_points: wrench on its successors at each used point, in the point's frame.
-        state: the outward half of its recursion.
         motion: motion of the frame it is mounted on; None at the root.
     """
 
-    joints: list[JointLoad]
+    joints: Array
     tau: Array
     base: Array | None
-    on_points: list[Array | None]
-    state: Any
+    on_points: list[Array]
     motion: BodyMotion | None
 
 
-def inverse_sweeps(parts: Sequence[Part], given: Arguments) -> list[PartLoads]:
+class WrenchParts(NamedTuple):
+    """Parts of the wrenches [f, τ] at all joints, each `(..., nb, 6)`, frames of their bodies.
+
+    Attributes:
+        inertial: Γ_M, of the accelerations vdot.
+        coriolis: Γ_C, of the velocities.
+        gravity: Γ_g.
+        external: Γ_Z, what the joints bear of external wrenches on the bodies.
+    """
+
+    inertial: Array
+    coriolis: Array
+    gravity: Array
+    external: Array
+
+
+def inverse_dynamics(parts: Sequence[Part], arguments: Arguments) -> list[PartLoads]:
     """Propagate motions outward and wrenches inward [SA24, Algorithms 1 to 3]."""
-    states: list[Any] = []
-    motions: list[BodyMotion | None] = []
-    at_points: list[list[BodyMotion]] = []
-    for part in parts:
-        base = None if part.parent < 0 else at_points[part.parent][part.slot]
-        if base is not None and part.placement is not None:
-            X = screw.transform(part.placement)
-            base = BodyMotion(screw.to_inner(X, base.twist), screw.to_inner(X, base.rate))
-        state, points = _move(part, given, base)
-        states.append(state)
-        motions.append(base)
-        at_points.append(points)
-    loads: list[list[Array | None]] = [[None] * len(part.points) for part in parts]
-    found: list[Any] = [None] * len(parts)
-    for i in reversed(range(len(parts))):
-        part = parts[i]
-        result = _load(part, given, states[i], motions[i], loads[i])
-        found[i] = result
-        if part.parent >= 0 and result.base is not None:
-            here = loads[part.parent][part.slot]
-            loads[part.parent][part.slot] = result.base if here is None else here + result.base
-    return found
+    nodes = _nodes(parts, arguments, "vdot", _inverse)
+    evaluate(nodes, INVERSE)
+    loads: list[PartLoads] = []
+    for part, node in zip(parts, nodes, strict=True):
+        arrays = node.arrays
+        joints = arrays.get("joints", np.zeros(0))
+        motion = None if part.parent < 0 else _motion(arrays["base_motion"])
+        loads.append(
+            PartLoads(
+                joints.reshape(*joints.shape[:-1], part.count, 6), _result(arrays, arguments),
+                arrays.get("felt"), rows(arrays.get("loads", np.zeros(0)), len(part.points)),
+                motion,
+            )
+        )  # fmt: skip
+    return loads
 
 
-def _move(part: Part, given: Arguments, base: BodyMotion | None) -> tuple[Any, list[BodyMotion]]:
-    q, v, vdot, wrenches = given.of(part)
-    box = part.black_box
-    if part.module is not None:
-        state = start_inverse(part.module, q, v, vdot, base or given.ground, wrenches)
-        return state, state.points
-    if box is not None:
-        reading = box.read(part.name, given.t, None if base is None else base.twist)
-        return reading, box.motions(part.name, reading, part.points, given.gravity)
-    moved = part.subsystem.point_motions(base or given.ground, q, v, vdot)
-    return None, [_named(part, moved, point) for point in part.points]
-
-
-def _load(
-    part: Part,
-    given: Arguments,
-    state: Any,
-    base: BodyMotion | None,
-    loads: list[Array | None],
-) -> PartLoads:
-    q, v, vdot, _ = given.of(part)
-    box = part.black_box
-    joints: list[JointLoad] = []
-    if part.module is not None:
-        joints, wrench = finish_inverse(part.module, state, loads)
-        tau = generalized_forces(part.module, joints, given.batch)
-    elif box is not None:
-        tau = np.zeros((*given.batch, 0))
-        wrench = None if part.parent < 0 else box.wrench(part.name, state)
-    else:
-        on = {
-            point: np.zeros(6) if W is None else W
-            for point, W in zip(part.points, loads, strict=True)
-        }
-        wrench, tau = part.subsystem.inverse_dynamics(base or given.ground, q, v, vdot, on)
-        tau = with_batch(tau, given.batch, trailing=1)
-    if wrench is not None and part.placement is not None:
-        wrench = screw.to_outer(screw.transform(part.placement), wrench)
-    return PartLoads(joints, tau, wrench, loads, state, base)
-
-
-def forward_sweeps(parts: Sequence[Part], given: Arguments) -> list[Array]:
+def forward_dynamics(parts: Sequence[Part], arguments: Arguments) -> list[Array]:
     """Return vdot of every part: twists outward, inertias inward, accelerations outward.
 
     Each part exposes at its base its articulated-body inertia and bias wrench, given those of its
-    successors at its connection points. A black box is a given wrench on its predecessor and given
+    successors at its connection points. A black box is a known wrench on its predecessor and known
     motions of its connection points.
     """
-    states, twists = _twists(parts, given)
-    loads: list[list[Any]] = [[None] * len(part.points) for part in parts]
-    for i in reversed(range(len(parts))):
-        part = parts[i]
-        states[i], felt = _articulate(part, given, states[i], twists[i], loads[i])
-        if felt is None or part.parent < 0:
-            continue
-        if part.placement is not None:
-            felt = to_outer(part.placement, felt)
-        loads[part.parent][part.slot] = added(loads[part.parent][part.slot], felt)
-    found: list[Array] = []
-    rates: list[list[Array]] = []
-    for i, part in enumerate(parts):
-        rate = given.ground.rate if part.parent < 0 else rates[part.parent][part.slot]
-        if part.placement is not None:
-            rate = screw.to_inner(screw.transform(part.placement), rate)
-        vdot, points = _accelerate(part, given, states[i], twists[i], rate, loads[i])
-        found.append(vdot)
-        rates.append(points)
-    return found
+    nodes = _nodes(parts, arguments, "tau", _forward)
+    evaluate(nodes, FORWARD)
+    return [_result(node.arrays, arguments) for node in nodes]
 
 
-def readings(parts: Sequence[Part], given: Arguments) -> dict[str, SensorReading]:
-    """Return the readings of all black boxes, by name; they are asked from the root outward."""
-    states = zip(parts, _twists(parts, given)[0], strict=True)
-    return {part.name: state[0] for part, state in states if part.black_box is not None}
+def readings(parts: Sequence[Part], arguments: Arguments) -> dict[str, SensorReading]:
+    """Return the readings of all black boxes, by name; they are sampled from the root outward."""
+    read: dict[str, SensorReading] = {}
+    evaluate(_nodes(parts, arguments, "tau", _forward, read), ["twists"])
+    return read
 
 
-def _twists(parts: Sequence[Part], given: Arguments) -> tuple[list[Any], list[Array | None]]:
-    """Return the outward half of every part's recursion, and the twist of its base."""
-    states: list[Any] = []
-    twists: list[Array | None] = []
-    at_points: list[list[Any]] = []
+def wrench_parts(parts: Sequence[Part], arguments: Arguments) -> WrenchParts:
+    """Return the parts of the wrenches at all joints [SA24, section IV, eqs. 9, 10].
+
+    SA24 prints Γ_M = N(X, 0, Ξ̇), Γ_C = N(X, Ξ, 0), Γ_g = N(X, 0, 0); their sum contains gravity
+    three times. Here it is taken out of all but Γ_g, so that the parts add up to Γ.
+    """
     for part in parts:
-        base = None if part.parent < 0 else at_points[part.parent][part.slot]
-        if base is not None and part.placement is not None:
-            base = screw.to_inner(screw.transform(part.placement), base)
-        state, points = _twist(part, given, base)
-        states.append(state)
-        twists.append(base)
-        at_points.append(points)
-    return states, twists
+        if part.module is None:
+            what = "a black box" if part.black_box is not None else "no robot"
+            raise RemoraError(f"subsystem {part.name!r} is {what}: its wrenches cannot be split")
+    rest = arguments._replace(v=0.0 * arguments.v, w=0.0 * arguments.w, wrenches=None)
+    gravity = _wrenches(parts, rest)
+    inertial = _wrenches(parts, rest._replace(w=arguments.w)) - gravity
+    coriolis = _wrenches(parts, rest._replace(v=arguments.v)) - gravity
+    external = np.zeros_like(gravity)
+    if arguments.wrenches is not None:
+        external = _wrenches(parts, rest._replace(wrenches=arguments.wrenches)) - gravity
+    return WrenchParts(inertial, coriolis, gravity, external)
 
 
-def _twist(part: Part, given: Arguments, base: Array | None) -> tuple[Any, list[Array]]:
-    q, v, tau, wrenches = given.of(part)
-    box = part.black_box
+def _wrenches(parts: Sequence[Part], arguments: Arguments) -> Array:
+    rows = [load.joints for load in inverse_dynamics(parts, arguments)]
+    return with_batch(concatenate(rows, trailing=2), arguments.batch, trailing=2)
+
+
+#: Returns the passes of a part.
+_Passes = Callable[[Part, Arguments, dict[str, SensorReading]], Sequence[ModulePass]]
+
+
+def _nodes(
+    parts: Sequence[Part],
+    arguments: Arguments,
+    third: str,
+    passes: _Passes,
+    read: dict[str, SensorReading] | None = None,
+) -> list[Node]:
+    """Return the parts with their passes and their rows of the arguments.
+
+    Args:
+        parts: of the assembly.
+        arguments: of the sweeps.
+        third: what `arguments.w` is: vdot or tau.
+        passes: returns the passes of a part.
+        read: receives the readings of black boxes, by name.
+    """
+    read = {} if read is None else read
+    nodes: list[Node] = []
+    for part in parts:
+        q, v, w, wrenches = arguments.of(part)
+        arrays = {"q": q, "v": v, third: w}
+        if wrenches is not None:
+            arrays["wrenches"] = wrenches.reshape(*wrenches.shape[:-2], 6 * part.count)
+        by_name = {way.name: way for way in passes(part, arguments, read)}
+        nodes.append(Node(part.parent, part.slot, by_name, arrays))
+    return nodes
+
+
+def _result(arrays: Mapping[str, Array], arguments: Arguments) -> Array:
+    return with_batch(arrays.get("result", np.zeros(0)), arguments.batch, trailing=1)
+
+
+def _motion(x: Array) -> BodyMotion:
+    return BodyMotion(x[..., :6], x[..., 6:])
+
+
+# Passes ------------------------------------------------------------------------------------------
+
+
+def _inverse(
+    part: Part, arguments: Arguments, read: dict[str, SensorReading]
+) -> Sequence[ModulePass]:
+    """Return the passes of inverse dynamics of a part."""
     if part.module is not None:
-        ground = given.ground.rate
-        state = start_forward(part.module, q, v, tau, base, ground, wrenches)
-        return state, state.points
-    if box is not None:
-        reading = box.read(part.name, given.t, base)
-        motions = box.motions(part.name, reading, part.points, given.gravity)
-        return (reading, motions), [motion.twist for motion in motions]
-    if not isinstance(part.subsystem, ForwardSubsystem):
+        external = arguments.wrenches is not None
+        return inverse_passes(part.module, arguments.ground.rate, external, loads=True)
+    base = () if part.parent < 0 else (("base_motion", 12),)
+    subsystem, state = part.subsystem, _sizes(part, "vdot")
+
+    def at_base(arrays: dict[str, Array]) -> BodyMotion:
+        motion = arrays.get("base_motion")
+        if motion is None:
+            return arguments.ground
+        twist, rate = _motion(motion)
+        return BodyMotion(_to_base(part, twist), _to_base(part, rate))
+
+    def motions(arrays: dict[str, Array]) -> tuple[Array, ...]:
+        if part.black_box is not None:
+            moved = _box_motions(part, arguments, at_base(arrays).twist if base else None, read)
+        else:
+            returned = subsystem.point_motions(at_base(arrays), *_state(arrays), arrays["vdot"])
+            moved = [_named(part, returned, point) for point in part.points]
+        return (flat([concatenate([twist, rate]) for twist, rate in moved]),)
+
+    def wrenches(arrays: dict[str, Array]) -> tuple[Array, ...]:
+        if part.black_box is not None:
+            return (_from_base(part, part.black_box.wrench(part.name, read[part.name])),)
+        loads = dict(zip(part.points, rows(arrays["loads"], len(part.points)), strict=True))
+        W, tau = subsystem.inverse_dynamics(at_base(arrays), *_state(arrays), arrays["vdot"], loads)
+        return (*((_from_base(part, W),) if base else ()), tau)
+
+    count, nv = len(part.points), part.v.stop - part.v.start
+    felt = (("felt", 6),) if base else ()
+    outward = module_pass("motions", (*state, *base), (("points", 12 * count),), motions)
+    if part.black_box is not None:
+        return [outward, *([module_pass("wrenches", (), felt, wrenches)] if base else [])]
+    inputs = (*state, *base, ("loads", 6 * count))
+    return [outward, module_pass("wrenches", inputs, (*felt, ("result", nv)), wrenches)]
+
+
+def _forward(
+    part: Part, arguments: Arguments, read: dict[str, SensorReading]
+) -> Sequence[ModulePass]:
+    """Return the passes of forward dynamics of a part."""
+    if part.module is not None:
+        return forward_passes(part.module, arguments.ground.rate, arguments.wrenches is not None)
+    if part.black_box is not None:
+        return _forward_of_box(part, arguments, read)
+    subsystem, count = part.subsystem, len(part.points)
+    if not isinstance(subsystem, ForwardSubsystem):
         raise RemoraError(
-            f"subsystem {part.name!r} ({type(part.subsystem).__name__}) has no forward dynamics: "
+            f"subsystem {part.name!r} ({type(subsystem).__name__}) has no forward dynamics: "
             "it needs point_twists, articulated and accelerations (rm.papers.sa24.ForwardSubsystem)"
         )
-    moved = part.subsystem.point_twists(np.zeros(6) if base is None else base, q, v)
-    return None, [_named(part, moved, point) for point in part.points]
+    state, known = _sizes(part), _sizes(part, "tau")
+    root = part.parent < 0
+    base, rate = () if root else (("base_twist", 6),), () if root else (("base_rate", 6),)
+
+    def at_base(arrays: dict[str, Array]) -> Array:
+        return np.zeros(6) if root else _to_base(part, arrays["base_twist"])
+
+    def loads(arrays: dict[str, Array]) -> dict[str, Any]:
+        felt = [unpacked_load(row) for row in rows(arrays["loads"], count)]
+        return dict(zip(part.points, felt, strict=True))
+
+    def twists(arrays: dict[str, Array]) -> tuple[Array, ...]:
+        moved = subsystem.point_twists(at_base(arrays), *_state(arrays))
+        return (flat([_named(part, moved, point) for point in part.points]),)
+
+    def inertias(arrays: dict[str, Array]) -> tuple[Array, ...]:
+        felt = subsystem.articulated(at_base(arrays), *_state(arrays), arrays["tau"], loads(arrays))
+        return () if root else (packed_load(to_outer(part.placement, felt)),)
+
+    def accelerations(arrays: dict[str, Array]) -> tuple[Array, ...]:
+        before = arguments.ground.rate if root else _to_base(part, arrays["base_rate"])
+        motion = BodyMotion(at_base(arrays), before)
+        returned = subsystem.accelerations(motion, *_state(arrays), arrays["tau"], loads(arrays))
+        return returned.vdot, flat([_named(part, returned.points, point) for point in part.points])
+
+    points, felt = (("loads", LOAD * count),), () if root else (("felt", LOAD),)
+    result = ("result", part.v.stop - part.v.start), ("rates", 6 * count)
+    return [
+        module_pass("twists", (*state, *base), (("points", 6 * count),), twists),
+        module_pass("inertias", (*known, *base, *points), felt, inertias),
+        module_pass("accelerations", (*known, *base, *rate, *points), result, accelerations),
+    ]
 
 
-def _articulate(
-    part: Part, given: Arguments, state: Any, base: Array | None, loads: list[Any]
-) -> tuple[Any, ArticulatedBody | None]:
-    q, v, tau, _ = given.of(part)
+def _forward_of_box(
+    part: Part, arguments: Arguments, read: dict[str, SensorReading]
+) -> Sequence[ModulePass]:
+    """Return the passes of a black box: a known wrench, and known motions of its points."""
+    box, count = part.black_box, len(part.points)
+    assert box is not None
+    base = () if part.parent < 0 else (("base_twist", 6),)
+    moved: list[BodyMotion] = []
+
+    def twists(arrays: dict[str, Array]) -> tuple[Array, ...]:
+        twist = _to_base(part, arrays["base_twist"]) if base else None
+        moved[:] = _box_motions(part, arguments, twist, read)
+        return (flat([motion.twist for motion in moved]),)
+
+    def inertias(arrays: dict[str, Array]) -> tuple[Array, ...]:
+        felt = wrench_only(box.wrench(part.name, read[part.name]))
+        return (packed_load(to_outer(part.placement, felt)),)
+
+    def accelerations(arrays: dict[str, Array]) -> tuple[Array, ...]:
+        return (flat([motion.rate for motion in moved]),)
+
+    passes = [
+        module_pass("twists", base, (("points", 6 * count),), twists),
+        module_pass("accelerations", (), (("rates", 6 * count),), accelerations),
+    ]
+    return [*passes, *([module_pass("inertias", (), (("felt", LOAD),), inertias)] if base else [])]
+
+
+def _box_motions(
+    part: Part, arguments: Arguments, twist: Array | None, read: dict[str, SensorReading]
+) -> list[BodyMotion]:
+    """Read the sensors of a black box, and return the motions of its points."""
     box = part.black_box
-    if part.module is not None:
-        return articulate(part.module, state, loads)
-    if box is not None:
-        felt = None if part.parent < 0 else wrench_only(box.wrench(part.name, state[0]))
-        return state, felt
-    twist = np.zeros(6) if base is None else base
-    return state, part.subsystem.articulated(twist, q, v, tau, _all_points(part, loads))
+    assert box is not None
+    reading = read[part.name] = box.read(part.name, arguments.t, twist)
+    return box.motions(part.name, reading, part.points, arguments.gravity)
 
 
-def _accelerate(
-    part: Part,
-    given: Arguments,
-    state: Any,
-    base: Array | None,
-    rate: Array,
-    loads: list[Any],
-) -> tuple[Array, list[Array]]:
-    q, v, tau, _ = given.of(part)
-    if part.module is not None:
-        return accelerate(part.module, state, rate, given.batch)
-    if part.black_box is not None:
-        return np.zeros((*given.batch, 0)), [motion.rate for motion in state[1]]
-    motion = BodyMotion(np.zeros(6) if base is None else base, rate)
-    found = part.subsystem.accelerations(motion, q, v, tau, _all_points(part, loads))
-    vdot = with_batch(found.vdot, given.batch, trailing=1)
-    return vdot, [_named(part, found.points, point) for point in part.points]
+def _sizes(part: Part, third: str = "") -> tuple[tuple[str, int], ...]:
+    """Return names and sizes of the rows of a user's object in the arguments."""
+    nq, nv = part.q.stop - part.q.start, part.v.stop - part.v.start
+    return (("q", nq), ("v", nv), *(((third, nv),) if third else ()))
 
 
-def _all_points(part: Part, loads: list[Any]) -> dict[str, ArticulatedBody]:
-    nothing = wrench_only(np.zeros(6))
-    return {
-        point: nothing if load is None else load
-        for point, load in zip(part.points, loads, strict=True)
-    }
+def _state(arrays: Mapping[str, Array]) -> tuple[Array, Array]:
+    return arrays["q"], arrays["v"]
+
+
+def _to_base(part: Part, x: Array) -> Array:
+    """Return a twist or rate at the base of a part from that at the connection point."""
+    return screw.to_inner(screw.transform(part.placement), x)
+
+
+def _from_base(part: Part, W: Array) -> Array:
+    """Return a wrench at the connection point from that at the base of a part."""
+    return screw.to_outer(screw.transform(part.placement), W)
 
 
 def _named(part: Part, values: Any, point: str) -> Any:

@@ -19,7 +19,12 @@ from remora.algebra import screw, vector
 from remora.algebra.array_ops import Array, concatenate, stack
 from remora.dynamics.assembly.composition import Arguments, PartLoads
 from remora.dynamics.assembly.placed_parts import Part
-from remora.dynamics.assembly.robot_module import InverseState, RobotModule, finish_inverse
+from remora.dynamics.assembly.robot_module import (
+    InverseState,
+    RobotModule,
+    finish_inverse,
+    start_inverse,
+)
 from remora.dynamics.joint_arrays import with_batch
 from remora.dynamics.recursive.outward_pass import BodyMotion
 from remora.errors import RemoraError, UnknownName
@@ -133,35 +138,40 @@ class InterconnectionGraph:
 
 
 def interconnection_graph(
-    parts: Sequence[Part], loads: Sequence[PartLoads], given: Arguments
+    parts: Sequence[Part], loads: Sequence[PartLoads], arguments: Arguments
 ) -> InterconnectionGraph:
     """Return the graph of an assembly from its inverse dynamics."""
     blocks: dict[tuple[int, int], Array] = {}
     twists: dict[tuple[int, int], Array] = {}
+    states: dict[int, InverseState] = {}
     for i, (part, load) in enumerate(zip(parts, loads, strict=True)):
-        if part.module is None:
+        module = part.module
+        if module is None:
             if part.black_box is None:
                 raise RemoraError(
-                    f"subsystem {part.name!r} ({type(part.subsystem).__name__}) does not tell the "
-                    "wrenches at its joints; the graph needs robots and black boxes"
+                    f"subsystem {part.name!r} ({type(part.subsystem).__name__}) does not return "
+                    "the wrenches at its joints; the graph needs robots and black boxes"
                 )
             continue
-        own, _ = finish_inverse(part.module, load.state, [None] * len(part.points))
-        blocks[i, i] = _rows([joint.W for joint in own], given.batch)
-        total = [concatenate([m.twist, m.rate]) for m in load.state.motions]
+        q, v, vdot, wrenches = arguments.of(part)
+        motion = load.motion or arguments.ground
+        state = states[i] = start_inverse(module, q, v, vdot, motion, wrenches)
+        alone, _ = finish_inverse(module, state, [None] * len(part.points))
+        blocks[i, i] = _rows([joint.W for joint in alone], arguments.batch)
+        total = [concatenate([m.twist, m.rate]) for m in state.motions]
         if load.motion is None:
-            twists[i, i] = _rows(total, given.batch)
+            twists[i, i] = _rows(total, arguments.batch)
             continue
-        carried = _carried(part.module, load.state, load.motion)
-        twists[part.parent, i] = _rows(carried, given.batch)
-        own_part = [a - b for a, b in zip(total, carried, strict=True)]
-        twists[i, i] = _rows(own_part, given.batch)
+        carried = _carried(module, state, load.motion)
+        twists[part.parent, i] = _rows(carried, arguments.batch)
+        added = [a - b for a, b in zip(total, carried, strict=True)]
+        twists[i, i] = _rows(added, arguments.batch)
     for j, (part, load) in enumerate(zip(parts, loads, strict=True)):
         above = None if part.parent < 0 else parts[part.parent]
         if above is None or above.module is None or load.base is None:
             continue
-        felt = _transmitted(above.module, loads[part.parent].state, part.slot, load.base)
-        blocks[part.parent, j] = _rows(felt, given.batch)
+        felt = _transmitted(above.module, states[part.parent], part.slot, load.base)
+        blocks[part.parent, j] = _rows(felt, arguments.batch)
     return InterconnectionGraph(
         tuple(part.name for part in parts),
         frozenset(part.name for part in parts if part.black_box is not None),
@@ -189,11 +199,11 @@ def _transmitted(module: RobotModule, state: InverseState, slot: int, load: Arra
 
 def _carried(module: RobotModule, state: InverseState, base: BodyMotion) -> list[Array]:
     """Return Ξ_{p_i, i}: the base's twist and its rate at every body [SA24, eqs. 6, 7]."""
-    found: list[BodyMotion] = []
+    carried: list[BodyMotion] = []
     for joint, at, body in zip(module.robot.joints, state.contexts, state.bodies, strict=True):
-        before = base if joint.parent < 0 else found[joint.parent]
-        own = vector.apply(body.S, at.v[..., joint.v])
+        before = base if joint.parent < 0 else carried[joint.parent]
+        relative = vector.apply(body.S, at.v[..., joint.v])
         twist = screw.to_inner(body.X, before.twist)
-        rate = screw.to_inner(body.X, before.rate) - screw.cross(own, twist)
-        found.append(BodyMotion(twist, rate))
-    return [concatenate([motion.twist, motion.rate]) for motion in found]
+        rate = screw.to_inner(body.X, before.rate) - screw.cross(relative, twist)
+        carried.append(BodyMotion(twist, rate))
+    return [concatenate([motion.twist, motion.rate]) for motion in carried]

@@ -1,11 +1,15 @@
-"""The parts of an assembly in breadth-first order, checked and placed in one state layout."""
+"""The parts of an assembly in breadth-first order, checked and placed in one state layout.
+
+Subsystems of nested assemblies become parts of the outer one, named `outer/inner`.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from remora.algebra import dual_quaternion
 from remora.algebra.array_ops import Array
@@ -48,10 +52,10 @@ class Part:
     bodies: slice
 
     @property
-    def placement(self) -> Array | None:
-        """Pose of its base in the connection point's frame, unless its module contains it."""
+    def placement(self) -> Array:
+        """Pose of its base in the connection point's frame; the identity if its module has it."""
         if self.connection is None or self.module is not None:
-            return None
+            return dual_quaternion.identity()
         return self.connection.placement
 
     @property
@@ -63,6 +67,70 @@ class Part:
     def count(self) -> int:
         """Number of its joint wrenches: its bodies."""
         return self.bodies.stop - self.bodies.start
+
+
+class NestedAssembly(Protocol):
+    """What nesting reads of an assembly."""
+
+    @property
+    def subsystems(self) -> Mapping[str, Any]:
+        """Its subsystems by name."""
+        ...
+
+    @property
+    def connections(self) -> tuple[Connection, ...]:
+        """Its connections."""
+        ...
+
+    @property
+    def root(self) -> str:
+        """Name of the root subsystem."""
+        ...
+
+
+def flattened(
+    subsystems: Mapping[str, Any], connections: Sequence[Connection]
+) -> tuple[dict[str, Any], list[Connection]]:
+    """Return subsystems and connections with nested assemblies taken apart.
+
+    A connection to a nested assembly `wing` goes to its root, one from it names a point as
+    `arm/tool`: point `tool` of its subsystem `arm`.
+    """
+    flat: dict[str, Any] = {}
+    links: list[Connection] = []
+    inner: dict[str, NestedAssembly] = {}
+    for name, subsystem in subsystems.items():
+        if not _is_assembly(subsystem):
+            flat[name] = subsystem
+            continue
+        inner[name] = subsystem
+        flat.update({f"{name}/{part}": item for part, item in subsystem.subsystems.items()})
+        for link in subsystem.connections:
+            ends = {"child": f"{name}/{link.child}", "parent": f"{name}/{link.parent}"}
+            links.append(_changed(link, **ends))
+    for link in connections:
+        if link.child in inner:
+            link = _changed(link, child=f"{link.child}/{inner[link.child].root}")
+        if link.parent in inner:
+            part, _, point = link.at.rpartition("/")
+            if not part:
+                raise RemoraError(
+                    f"subsystem {link.parent!r} is an assembly; name the connection point of "
+                    f"{link.child!r} as 'subsystem/point', not {link.at!r}"
+                )
+            link = _changed(link, parent=f"{link.parent}/{part}", at=point)
+        links.append(link)
+    return flat, links
+
+
+def _is_assembly(subsystem: Any) -> bool:
+    return hasattr(subsystem, "parts") and hasattr(subsystem, "connections")
+
+
+def _changed(link: Connection, **changes: str) -> Connection:
+    now: dict[str, Any] = {f.name: getattr(link, f.name) for f in dataclasses.fields(link)}
+    now.update(changes)
+    return Connection(**now)
 
 
 def placed(
@@ -108,20 +176,20 @@ def placed(
 def _by_child(
     subsystems: Mapping[str, AnySubsystem], connections: Sequence[Connection]
 ) -> dict[str, Connection]:
-    found: dict[str, Connection] = {}
+    by_child: dict[str, Connection] = {}
     for link in connections:
         for name in (link.child, link.parent):
             if name not in subsystems:
                 raise UnknownName("subsystem", name, subsystems)
         if link.child == link.parent:
             raise RemoraError(f"subsystem {link.child!r} is connected to itself")
-        if link.child in found:
+        if link.child in by_child:
             raise RemoraError(
-                f"subsystem {link.child!r} has two predecessors, {found[link.child].parent!r} and "
-                f"{link.parent!r}; an assembly is a tree"
+                f"subsystem {link.child!r} has two predecessors, "
+                f"{by_child[link.child].parent!r} and {link.parent!r}; an assembly is a tree"
             )
-        found[link.child] = link
-    return found
+        by_child[link.child] = link
+    return by_child
 
 
 def _breadth_first(

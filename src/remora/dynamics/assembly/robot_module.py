@@ -8,13 +8,15 @@ are mounted on instead of the ground's, and what they pass inward goes to the pr
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from remora.algebra import dual_quaternion, screw
 from remora.algebra.array_ops import Array
+from remora.algebra.screw import Transform
 from remora.dynamics.joint_arrays import gather
 from remora.dynamics.recursive import articulated_body, recursive_newton_euler
 from remora.dynamics.recursive.articulated_body import ArticulatedBody
@@ -25,6 +27,7 @@ from remora.errors import RemoraError, UnknownName
 from remora.model.joints import is_rigid
 from remora.model.robot import Frame, Joint, Robot
 
+_Placed = TypeVar("_Placed", Joint, Frame)
 _RNEA_OUTWARD, _RNEA_INWARD = (way.step for way in recursive_newton_euler.PASSES)
 _, _ABA_INWARD, _ABA_OUTWARD = (way.step for way in articulated_body.PASSES)
 
@@ -45,6 +48,11 @@ class RobotModule:
     ground: bool
     points: tuple[Frame, ...]
     joints: tuple[Joint, ...]
+
+    @functools.cached_property
+    def transforms(self) -> tuple[Transform, ...]:
+        """Transforms from the frames of the used points to those of their bodies."""
+        return tuple(screw.transform(frame.placement) for frame in self.points)
 
     def contexts(
         self, ground: Array, wrenches: Array | None, **arguments: Array
@@ -105,11 +113,8 @@ class RobotModule:
             values: of every body, body frame.
             base: of the base, for points fixed to it.
         """
-        found: list[Array] = []
-        for frame in self.points:
-            value = base if frame.body < 0 else values[frame.body]
-            found.append(screw.to_inner(screw.transform(frame.placement), value))
-        return found
+        on_bodies = (base if frame.body < 0 else values[frame.body] for frame in self.points)
+        return [screw.to_inner(X, x) for X, x in zip(self.transforms, on_bodies, strict=True)]
 
 
 class InverseState(NamedTuple):
@@ -165,19 +170,16 @@ def module_of(
     if not robot.dynamics:
         raise RemoraError(f"subsystem {name!r} is a kinematics-only model without masses")
     pose = dual_quaternion.mul(placement, dual_quaternion.conjugate(_in_base(name, robot, mount)))
-    joints: list[Joint] = []
-    for joint in robot.joints:
-        placed = dual_quaternion.mul(pose, joint.placement)
-        changed = dataclasses.replace(joint, placement=placed) if joint.parent < 0 else joint
-        joints.append(changed)
     if not _is_identity(pose):
-        frames = [_moved(frame, pose) for frame in robot.frames]
-        robot = robot.replace(joints=joints, frames=frames)
+        robot = robot.replace(
+            joints=[_moved(joint, pose) if joint.parent < 0 else joint for joint in robot.joints],
+            frames=[_moved(frame, pose) if frame.body < 0 else frame for frame in robot.frames],
+        )
     used = tuple(point_of(name, robot, point) for point in points)
-    own: Sequence[Joint] = robot.joints
+    joints = tuple(robot.joints)
     if not ground:
-        own = [dataclasses.replace(j, parent=j.parent + 1) for j in robot.joints]
-    return RobotModule(robot, ground, used, tuple(own))
+        joints = tuple(dataclasses.replace(joint, parent=joint.parent + 1) for joint in joints)
+    return RobotModule(robot, ground, used, joints)
 
 
 def point_of(name: str, robot: Robot, point: str) -> Frame:
@@ -205,12 +207,9 @@ def _in_base(name: str, robot: Robot, mount: str | None) -> Array:
     return x
 
 
-def _moved(frame: Frame, pose: Array) -> Frame:
-    """Return a frame; if it is fixed to the base, in the frame that the base is mounted on."""
-    if frame.body >= 0:
-        return frame
-    placed = dual_quaternion.mul(pose, frame.placement)
-    return dataclasses.replace(frame, placement=placed)
+def _moved(part: _Placed, pose: Array) -> _Placed:
+    """Return a joint or frame of the base, in the frame that the base is mounted on."""
+    return dataclasses.replace(part, placement=dual_quaternion.mul(pose, part.placement))
 
 
 def _is_identity(x: Array) -> bool:
@@ -252,10 +251,10 @@ def finish_inverse(
     """
     on_bodies: dict[int, Any] = {}
     on_base: Array | None = None
-    for frame, load in zip(module.points, loads, strict=True):
+    for frame, X, load in zip(module.points, module.transforms, loads, strict=True):
         if load is None:
             continue
-        W = screw.to_outer(screw.transform(frame.placement), load)
+        W = screw.to_outer(X, load)
         if frame.body < 0:
             on_base = W if on_base is None else on_base + W
         else:
@@ -267,40 +266,38 @@ def finish_inverse(
     return joints, wrench
 
 
-def generalized_forces(
-    module: RobotModule, joints: list[JointLoad], batch: tuple[int, ...]
-) -> Array:
+def generalized_forces(module: RobotModule, joints: list[JointLoad]) -> Array:
     """Return the projections of the joints' wrenches on their axes, `(..., nv)`."""
-    return gather(module.robot, [load.tau for load in joints], batch)
+    return gather(module.robot, [load.tau for load in joints], ())
 
 
 # Forward dynamics ------------------------------------------------------------------------------
 
 
 def start_forward(
-    module: RobotModule,
-    q: Array,
-    v: Array,
-    tau: Array,
-    base: Array | None,
-    ground: Array,
-    wrenches: Array | None,
+    module: RobotModule, q: Array, v: Array, base: Array | None, ground: Array
 ) -> ForwardState:
     """Propagate twists through a module; `base` is the twist of its base."""
-    contexts = module.contexts(ground, wrenches, q=q, v=v, tau=tau)
+    contexts = module.contexts(ground, None, q=q, v=v)
     bodies, twists = module.outward(moving, contexts, (), base)
     points = module.at_points(twists, 0.0 * ground if base is None else base)
     return ForwardState(contexts, bodies, points, [])
 
 
 def articulate(
-    module: RobotModule, state: ForwardState, loads: Sequence[ArticulatedBody | None]
+    module: RobotModule,
+    state: ForwardState,
+    tau: Array,
+    wrenches: Array | None,
+    loads: Sequence[ArticulatedBody],
 ) -> tuple[ForwardState, ArticulatedBody | None]:
     """Propagate articulated-body inertias and bias wrenches through a module.
 
     Args:
         module: the module.
         state: from `start_forward`.
+        tau: generalized forces, `(..., nv)`.
+        wrenches: external, `(..., nb, 6)`, or None.
         loads: inertia and bias wrench of the successors at each used point, in its frame.
 
     Returns:
@@ -308,37 +305,37 @@ def articulate(
     """
     on_bodies: dict[int, Any] = {}
     on_base: ArticulatedBody | None = None
-    for frame, load in zip(module.points, loads, strict=True):
-        if load is None:
-            continue
-        moved = to_outer(frame.placement, load)
+    for frame, X, load in zip(module.points, module.transforms, loads, strict=True):
+        moved = articulated_body.to_outer(X, load)
         if frame.body < 0:
             on_base = added(on_base, moved)
         else:
             on_bodies[frame.body] = added(on_bodies.get(frame.body), moved)
-    joints, base = module.inward(_ABA_INWARD, state.contexts, (state.bodies,), on_bodies)
+    contexts = [
+        at._replace(tau=tau, wrench=None if wrenches is None else wrenches[..., i, :])
+        for i, at in enumerate(state.contexts)
+    ]
+    joints, base = module.inward(_ABA_INWARD, contexts, (state.bodies,), on_bodies)
     state = state._replace(joints=joints)
     if base is None or on_base is None:
         return state, base
     return state, added(on_base, base)
 
 
-def accelerate(
-    module: RobotModule, state: ForwardState, base: Array, batch: tuple[int, ...]
-) -> tuple[Array, list[Array]]:
+def accelerate(module: RobotModule, state: ForwardState, base: Array) -> tuple[Array, list[Array]]:
     """Return vdot `(..., nv)` and the rates at the used points, from the base's acceleration."""
     before = (state.bodies, state.joints)
-    found, rates = module.outward(_ABA_OUTWARD, state.contexts, before, base)
-    vdot = gather(module.robot, [body.vdot for body in found], batch)
+    bodies, rates = module.outward(_ABA_OUTWARD, state.contexts, before, base)
+    vdot = gather(module.robot, [body.vdot for body in bodies], ())
     return vdot, module.at_points(rates, base)
 
 
 def to_outer(placement: Array, load: ArticulatedBody) -> ArticulatedBody:
-    """Return an articulated-body inertia and bias wrench, given in B's frame, in A's."""
+    """Return an articulated-body inertia and bias wrench in A's frame, from those in B's."""
     return articulated_body.to_outer(screw.transform(placement), load)
 
 
 def wrench_only(W: Array) -> ArticulatedBody:
-    """Return a given wrench as the load of something without inertia."""
+    """Return a wrench as the load of something without inertia."""
     nothing = np.zeros((3, 3))
     return ArticulatedBody(nothing, nothing, nothing, W)

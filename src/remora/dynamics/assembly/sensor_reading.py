@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from remora.algebra.array_ops import Array, ArrayLike
+from remora.dynamics.recursive.outward_pass import BodyMotion
 from remora.errors import InvalidValue, RemoraError, UnknownName
 from remora.model.numbers import finite
 
@@ -34,35 +35,12 @@ class SensorReading:
         wrench: of the force-torque sensor at its base, [f, τ] in its base frame, `(..., 6)`; None
             for a root, which has no predecessor.
         points: motions of its connection points, by name.
-        time: time stamp of the reading, s; None for one taken when it is asked for.
+        time: time stamp of the reading, s; None for one made at the call.
     """
 
     wrench: ArrayLike | None = None
     points: Mapping[str, PointReading] = field(default_factory=dict[str, PointReading])
     time: float | None = None
-
-
-class CheckedPoint:
-    """A point reading with its numbers as arrays.
-
-    Attributes:
-        twist: `(..., 6)`.
-        rate: `(..., 6)`.
-        pose: `(..., 8)`, or None.
-    """
-
-    def __init__(self, name: str, point: str, reading: object) -> None:
-        """Check the reading of a point of the subsystem `name`."""
-        if not isinstance(reading, PointReading):
-            raise RemoraError(
-                f"black box {name!r}: the motion of point {point!r} must be a PointReading, not "
-                f"{type(reading).__name__}"
-            )
-        self.twist: Array = _measured(f"twist of point {point!r}", name, reading.twist, 6)
-        self.rate: Array = _measured(f"rate of point {point!r}", name, reading.rate, 6)
-        self.pose: Array | None = None
-        if reading.pose is not None:
-            self.pose = _measured(f"pose of point {point!r}", name, reading.pose, 8)
 
 
 def checked_wrench(name: str, reading: SensorReading) -> Array:
@@ -72,17 +50,26 @@ def checked_wrench(name: str, reading: SensorReading) -> Array:
     return _measured("wrench", name, reading.wrench, 6)
 
 
-def checked_point(name: str, reading: SensorReading, point: str) -> CheckedPoint:
-    """Return the motion of a point of a reading of the subsystem `name`, or raise."""
+def checked_point(name: str, reading: SensorReading, point: str) -> tuple[BodyMotion, Array | None]:
+    """Return motion and pose of a point of a reading of the subsystem `name`, or raise."""
     if point not in reading.points:
         raise UnknownName(f"point in the reading of black box {name!r}", point, reading.points)
-    return CheckedPoint(name, point, reading.points[point])
+    at = reading.points[point]
+    if not isinstance(at, PointReading):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise RemoraError(
+            f"black box {name!r}: the motion of point {point!r} must be a PointReading, not "
+            f"{type(at).__name__}"
+        )
+    twist = _measured(f"twist of point {point!r}", name, at.twist, 6)
+    rate = _measured(f"rate of point {point!r}", name, at.rate, 6)
+    pose = None if at.pose is None else _measured(f"pose of point {point!r}", name, at.pose, 8)
+    return BodyMotion(twist, rate), pose
 
 
-def known_points(name: str, given: Iterable[str], allowed: Iterable[str]) -> None:
+def known_points(name: str, points: Iterable[str], allowed: Iterable[str]) -> None:
     """Raise if a reading has points that the black box does not declare."""
     allowed = tuple(allowed)
-    for point in given:
+    for point in points:
         if point not in allowed:
             raise UnknownName(f"connection point of black box {name!r}", point, allowed)
 

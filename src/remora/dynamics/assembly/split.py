@@ -63,8 +63,8 @@ def split_robot(robot: Robot, joints: Iterable[str] | Mapping[str, str]) -> Spli
     for i, joint in enumerate(robot.joints):
         owner.append(i if i in cuts else -1 if joint.parent < 0 else owner[joint.parent])
     members: dict[int, list[int]] = {k: [] for k in (-1, *cuts)}
-    for i, own in enumerate(owner):
-        members[own].append(i)
+    for i, first_body in enumerate(owner):
+        members[first_body].append(i)
     _check_mimics(robot, owner)
     called = {-1: robot.bodies[0].name, **cuts}
     if len(set(called.values())) < len(called):

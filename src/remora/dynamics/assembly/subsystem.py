@@ -44,7 +44,7 @@ class SubsystemAccelerations(NamedTuple):
 
 @runtime_checkable
 class Subsystem(Protocol):
-    """A part of an assembly given by a user's object [SA24, eqs. 1, 2].
+    """A part of an assembly that is a user's object [SA24, eqs. 1, 2].
 
     The methods are called with arrays of any leading batch shape. `base` holds twist and rate of
     the base frame; `loads` the wrench that each connection point exerts on its successors,

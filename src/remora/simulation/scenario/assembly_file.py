@@ -26,8 +26,8 @@ from remora.errors import Fault, ModelError, RemoraError
 from remora.model.building.validate import Checker
 from remora.model.formats.bundled import named_file
 from remora.model.formats.load import load
-from remora.model.formats.yaml.yaml_tree import YamlNode, read_tree
-from remora.model.settings_fields import AngleVector, Settings
+from remora.model.formats.yaml.yaml_tree import read_tree
+from remora.model.settings_fields import AngleVector, Settings, refusal
 from remora.simulation.scenario import scenario_errors as faults
 
 #: How deep assembly files may name each other.
@@ -47,9 +47,9 @@ class SubsystemFile(Settings):
     @model_validator(mode="after")
     def _one(self) -> SubsystemFile:
         if (self.robot is None) == (self.assembly is None):
-            raise ValueError("needs either `robot` or `assembly`, a file or a bundled name")
+            raise refusal("needs either `robot` or `assembly`, a file or a bundled name")
         if self.base is not None and self.robot is None:
-            raise ValueError("`base` is for robots")
+            raise refusal("`base` is for robots")
         return self
 
 
@@ -97,30 +97,33 @@ def _loaded(path: str | os.PathLike[str], above: tuple[Path, ...]) -> Assembly:
     if not isinstance(root.value, dict):
         raise ModelError(source, [Fault("assembly", "must be a map with keys", root.line)])
     try:
-        told = AssemblyFile.model_validate(faults.plain(root))
+        settings = AssemblyFile.model_validate(faults.plain(root))
     except ValidationError as error:
-        found = [_fault(root, tuple(e["loc"]), _reason(e)) for e in error.errors()]
-        raise ModelError(source, found) from None
+        schema = AssemblyFile.model_json_schema()
+        raise ModelError(source, list(faults.faults_of(error, root, schema, "assembly"))) from None
     parts: dict[str, Any] = {}
     made: dict[SubsystemFile, Any] = {}  # equal entries are one robot, compiled once
-    for name, item in told.subsystems.items():
+    for name, item in settings.subsystems.items():
         try:
             if item not in made:
                 made[item] = _subsystem(item, file, above)
             parts[name] = made[item]
         except RemoraError as error:
             reason = str(error).replace("\n", "\n  ")
-            check.faults.append(_fault(root, ("subsystems", name), reason))
+            place = ("subsystems", name)
+            check.faults.append(faults.fault_at(root, place, reason, "assembly"))
     if check.faults:
         raise ModelError(source, check.faults)
     links = [
         Connection(c.child, c.parent, c.at, c.mount, pose.from_xyz_rpy(c.xyz, c.rpy))
-        for c in told.connections
+        for c in settings.connections
     ]
     try:
-        return Assembly(parts, links, told.gravity)
+        return Assembly(parts, links, settings.gravity)
     except RemoraError as error:
-        raise ModelError(source, [_fault(root, ("connections",), str(error))]) from None
+        raise ModelError(
+            source, [faults.fault_at(root, ("connections",), str(error), "assembly")]
+        ) from None
 
 
 def _subsystem(item: SubsystemFile, file: Path, above: tuple[Path, ...]) -> Any:
@@ -130,20 +133,3 @@ def _subsystem(item: SubsystemFile, file: Path, above: tuple[Path, ...]) -> Any:
     if item.assembly is not None:
         return _loaded(where, (*above, file.resolve()))
     return load(where, item.base)
-
-
-def _fault(root: YamlNode, path: tuple[str | int, ...], reason: str) -> Fault:
-    """Return a fault with the line of its key, or of the map that lacks it."""
-    line = faults.located(root, path)[0].line
-    return Fault(".".join(map(str, path)) or "assembly", reason, line)
-
-
-def _reason(error: Any) -> str:
-    kind, context = error["type"], error.get("ctx", {})
-    if kind == "extra_forbidden":
-        return "is no known key"
-    if kind == "missing":
-        return "is missing"
-    if kind in faults.WORDS:
-        return faults.WORDS[kind].format(**context)
-    return str(error["msg"]).removeprefix("Value error, ")

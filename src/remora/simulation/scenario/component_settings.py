@@ -1,7 +1,7 @@
 """Settings of components in scenario files, made from the parameters that their fields carry.
 
-`settings_class` returns the pydantic class of a component class: a key for every parameter, with
-its type, range and description. `FORMS` has a row for every kind of parameter.
+`component_settings` returns the pydantic class of a component class: a key for every parameter,
+with its type, range and description. `FORMS` has a row for every kind of parameter.
 """
 
 from __future__ import annotations
@@ -39,8 +39,7 @@ from remora.model.settings_fields import (
     degrees_of_a_slide,
     no_such,
 )
-from remora.simulation.scenario.load_schema import Load, LoadFile, form_of
-from remora.simulation.scenario.scenario_loads import Path, load, sine
+from remora.simulation.scenario.scenario_loads import Load, LoadFile, Path, form_of, load, sine
 
 #: For types that are made while running, which static checks do not follow.
 _annotated: Any = Annotated
@@ -96,7 +95,9 @@ def component_settings(component: type[Component], name: str) -> type[ComponentS
 
 def law_settings(component: type[Component], name: str) -> type[LawSettings]:
     """Return the class of the settings of a law of a phase, whose `law` is `name`."""
-    apart = {key: own for key, own in declared(component).items() if not own.in_system}
+    apart = {
+        key: parameter for key, parameter in declared(component).items() if not parameter.in_system
+    }
     made: type[LawSettings] = _model(
         f"{component.__name__}LawSettings", __base__=LawSettings, __module__=__name__,
         __doc__=f"The settings of {title(component)} as a control law of a phase.",
@@ -116,7 +117,7 @@ def code_settings(component: type[Component]) -> type[Settings]:
 
 def taken(component: type[Component]) -> dict[str, Parameter]:
     """Return what a class of the user takes: declared parameters, and other arguments by type."""
-    found: dict[str, Parameter] = {}
+    result: dict[str, Parameter] = {}
     known = declared(component)
     for name, argument in inspect.signature(component).parameters.items():
         if name in ("robot", *TIMING) or argument.kind in (
@@ -126,8 +127,8 @@ def taken(component: type[Component]) -> dict[str, Parameter]:
             continue
         number = argument.annotation in ("float", float)
         plain = Parameter("", "number", OF_SIGNAL) if number else Parameter("", "any")
-        found[name] = known.get(name, plain)
-    return found
+        result[name] = known.get(name, plain)
+    return result
 
 
 def parameter_fields(
@@ -136,36 +137,39 @@ def parameter_fields(
     """Return type and description of the settings of a component, by their keys in files."""
     fields: dict[str, Any] = {}
     signature = inspect.signature(component).parameters
-    for name, own in parameters.items():
+    for name, parameter in parameters.items():
         default = signature[name].default
-        kind = FORMS[own.kind].type(own)
-        if own.kind == "orientation":
+        kind = FORMS[parameter.kind].type(parameter)
+        if parameter.kind == "orientation":
             default = [0.0, 0.0, 0.0]
         if isinstance(default, tuple):
             default = list[Any](default)  # pyright: ignore[reportUnknownArgumentType]
         if default is inspect.Parameter.empty:
             default = ...
-        kind = kind | None if own.optional else kind
-        fields[own.key or name] = (kind, Field(default=default, description=_description(own)))
+        kind = kind | None if parameter.optional else kind
+        fields[parameter.key or name] = (
+            kind,
+            Field(default=default, description=_description(parameter)),
+        )
     return fields
 
 
 def settings_of(component: type[Component]) -> dict[str, tuple[Parameter, str]]:
     """Return the parameters of a component and their defaults in words, by their keys in files."""
-    found: dict[str, tuple[Parameter, str]] = {}
-    for key, (_, told) in parameter_fields(component, declared(component)).items():
-        own = next(x for name, x in declared(component).items() if (x.key or name) == key)
-        default = told.default
-        words = "required" if told.is_required() else f"`{json.dumps(default)}`"
-        found[key] = (own, "" if default is None or default in ("", []) else words)
-    return found
+    result: dict[str, tuple[Parameter, str]] = {}
+    for key, (_, field) in parameter_fields(component, declared(component)).items():
+        parameter = next(x for name, x in declared(component).items() if (x.key or name) == key)
+        default = field.default
+        words = "required" if field.is_required() else f"`{json.dumps(default)}`"
+        result[key] = (parameter, "" if default is None or default in ("", []) else words)
+    return result
 
 
-def _description(own: Parameter) -> str:
+def _description(parameter: Parameter) -> str:
     degrees = {"rad": ", or '30 deg'", "rad/s": ", or '5 deg/s'"}
-    unit = "rad" if own.kind == "orientation" else own.unit
+    unit = "rad" if parameter.kind == "orientation" else parameter.unit
     more = degrees.get(unit.partition(" or ")[0], "")
-    doc = "roll, pitch, yaw " + own.doc if own.kind == "orientation" else own.doc
+    doc = "roll, pitch, yaw " + parameter.doc if parameter.kind == "orientation" else parameter.doc
     return f"{doc}; {unit}{more}" if unit else doc
 
 
@@ -176,21 +180,21 @@ def arguments(
     parameters: Mapping[str, Parameter] | None = None,
 ) -> dict[str, Any]:
     """Return what a component is made with, from the settings of a file."""
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     signature = inspect.signature(component).parameters
-    for name, own in (declared(component) if parameters is None else parameters).items():
-        key = own.key or name
+    for name, parameter in (declared(component) if parameters is None else parameters).items():
+        key = parameter.key or name
         needed = signature[name].default is inspect.Parameter.empty
         if key not in type(settings).model_fields or not (
             needed or key in settings.model_fields_set
         ):
             continue
         try:
-            value = _value(FORMS[own.kind], getattr(settings, key), settings, robot)
+            value = _value(FORMS[parameter.kind], getattr(settings, key), settings, robot)
         except RemoraError as error:
             raise InvalidValue(f"{key}: {error}") from error
-        found.update(value if own.kind == "load" else {name: value})
-    return {**found, "robot": robot} if "robot" in signature else found
+        result.update(value if parameter.kind == "load" else {name: value})
+    return {**result, "robot": robot} if "robot" in signature else result
 
 
 def _value(form: Form, value: Any, settings: Settings, robot: Robot) -> Any:
@@ -225,11 +229,11 @@ class Form:
 # Types --------------------------------------------------------------------------------------------
 
 
-def _number(own: Parameter) -> Any:
+def _number(parameter: Parameter) -> Any:
     """Return the type of one number: in range, in degrees where its unit is an angle."""
     bases: dict[str, Any] = {"rad": Angle, "rad/s": Rate, OF_SIGNAL: AngleOrRate}
-    base = bases.get(own.unit.partition(" or ")[0], float)
-    limits = {"ge": own.minimum, "gt": own.above, "le": own.maximum}
+    base = bases.get(parameter.unit.partition(" or ")[0], float)
+    limits = {"ge": parameter.minimum, "gt": parameter.above, "le": parameter.maximum}
     limits = {key: limit for key, limit in limits.items() if limit is not None}
     return _annotated[base, _limits(**limits)] if limits else base
 
@@ -250,35 +254,35 @@ def _forms(**types: Any) -> Any:
     """Return the type of a value that is `one`, a `list`, a list of lists (`rows`) or a `map`."""
 
     def form(value: Any) -> str:
-        found = form_of(value)
-        if found == "list" and "rows" in types and any(isinstance(x, list) for x in value):
-            found = "rows"
-        return found if found in types else next(iter(types))
+        result = form_of(value)
+        if result == "list" and "rows" in types and any(isinstance(x, list) for x in value):
+            result = "rows"
+        return result if result in types else next(iter(types))
 
-    forms = [_annotated[own, Tag(tag)] for tag, own in types.items()]
+    forms = [_annotated[parameter, Tag(tag)] for tag, parameter in types.items()]
     return _annotated[functools.reduce(lambda a, b: a | b, forms), Discriminator(form)]
 
 
-def _choice(own: Parameter) -> Any:
-    return _literal[own.choices]
+def _choice(parameter: Parameter) -> Any:
+    return _literal[parameter.choices]
 
 
-def _rows(own: Parameter) -> Any:
+def _rows(parameter: Parameter) -> Any:
     return _forms(one=_literal[tuple(ROW_SETS)], list=_list(_literal[ROWS], least=0))
 
 
-def _numbers(own: Parameter) -> Any:
-    return _forms(one=_number(own), list=_list(_number(own), own.size))
+def _numbers(parameter: Parameter) -> Any:
+    return _forms(one=_number(parameter), list=_list(_number(parameter), parameter.size))
 
 
-def _by_joint(own: Parameter) -> Any:
+def _by_joint(parameter: Parameter) -> Any:
     """Return the type of one number, one by joint in a list, or by the name of a joint."""
-    number = _number(own)
-    return _forms(one=number, list=_list(number), map=_map(JointName, _numbers(own)))
+    number = _number(parameter)
+    return _forms(one=number, list=_list(number), map=_map(JointName, _numbers(parameter)))
 
 
-def _matrix(own: Parameter) -> Any:
-    number, size = _number(own), own.size
+def _matrix(parameter: Parameter) -> Any:
+    number, size = _number(parameter), parameter.size
     return _forms(one=number, list=_list(number, size), rows=_list(_list(float, size), size))
 
 
@@ -294,7 +298,7 @@ def _in_order(value: Any, settings: Settings, robot: Robot) -> Any:
     for name in by_name:
         if name not in names:
             raise RemoraError(no_such("controlled joint", name, names))
-    found: list[float] = []
+    result: list[float] = []
     for name in names:
         if name not in by_name:
             raise RemoraError(f"no value for joint {name!r}")
@@ -302,8 +306,8 @@ def _in_order(value: Any, settings: Settings, robot: Robot) -> Any:
         wrong = degrees_of_a_slide(joint, by_name[name])
         if wrong:
             raise RemoraError(wrong)
-        found += np.broadcast_to(by_name[name], joint.v.stop - joint.v.start).tolist()
-    return found
+        result += np.broadcast_to(by_name[name], joint.v.stop - joint.v.start).tolist()
+    return result
 
 
 def _places(value: Mapping[str, Any], settings: Settings, robot: Robot) -> Any:
@@ -376,28 +380,28 @@ def _first(given: Any) -> Any:
 #: How each kind of parameter is written in a file.
 FORMS: dict[str, Form] = {
     "number": Form(_number),
-    "whole": Form(lambda own: _annotated[int, _limits(ge=own.minimum)]),
-    "flag": Form(lambda own: bool),
-    "text": Form(lambda own: _annotated[str, Field(max_length=40)]),
+    "whole": Form(lambda parameter: _annotated[int, _limits(ge=parameter.minimum)]),
+    "flag": Form(lambda parameter: bool),
+    "text": Form(lambda parameter: _annotated[str, Field(max_length=40)]),
     "choice": Form(_choice),
-    "choices": Form(lambda own: _list(_choice(own), least=0)),
-    "frame": Form(lambda own: FrameName),
-    "frames": Form(lambda own: _list(FrameName, own.size, int(own.minimum or 0))),
-    "joints": Form(lambda own: _list(JointName, least=int(own.minimum or 0))),
+    "choices": Form(lambda parameter: _list(_choice(parameter), least=0)),
+    "frame": Form(lambda parameter: FrameName),
+    "frames": Form(lambda parameter: _list(FrameName, parameter.size, int(parameter.minimum or 0))),
+    "joints": Form(lambda parameter: _list(JointName, least=int(parameter.minimum or 0))),
     "rows": Form(_rows),
     "numbers": Form(_numbers),
-    "vector": Form(lambda own: _list(_number(own), own.size)),
-    "direction": Form(lambda own: Vector),
-    "orientation": Form(lambda own: AngleVector, _orientation),
+    "vector": Form(lambda parameter: _list(_number(parameter), parameter.size)),
+    "direction": Form(lambda parameter: Vector),
+    "orientation": Form(lambda parameter: AngleVector, _orientation),
     "matrix": Form(_matrix),
     "by joint": Form(_by_joint, _in_order),
     "joint limits": Form(_by_joint, _in_order),
     "joint gains": Form(_by_joint),
-    "joint places": Form(lambda own: _map(JointName, _numbers(own)), _places),
-    "places": Form(lambda own: _list(_list(_number(own), least=0), least=2)),
-    "poses": Form(lambda own: _list(WaypointSettings, least=2), _poses),
-    "frame poses": Form(lambda own: _map(FrameName, WaypointSettings), _frame_poses),
+    "joint places": Form(lambda parameter: _map(JointName, _numbers(parameter)), _places),
+    "places": Form(lambda parameter: _list(_list(_number(parameter), least=0), least=2)),
+    "poses": Form(lambda parameter: _list(WaypointSettings, least=2), _poses),
+    "frame poses": Form(lambda parameter: _map(FrameName, WaypointSettings), _frame_poses),
     "durations": Form(_numbers),
-    "load": Form(lambda own: Load, _load),
-    "any": Form(lambda own: Any, _plain),
+    "load": Form(lambda parameter: Load, _load),
+    "any": Form(lambda parameter: Any, _plain),
 }

@@ -114,8 +114,8 @@ def settings_page() -> str:
         timing = " It needs a `sample_time`." if row.sampled else ""
         lines += [f"## {name}", "", f"`{row.__name__}`: {summary}{timing}", ""]
         lines += ["| key | meaning | default |", "| --- | --- | --- |"]
-        for key, (own, default) in settings_of(row).items():
-            meaning = own.text.replace("|", "\\|")
+        for key, (parameter, default) in settings_of(row).items():
+            meaning = parameter.text.replace("|", "\\|")
             lines.append(f"| `{key}` | {meaning} | {default} |")
         lines.append("")
     return "\n".join(lines)

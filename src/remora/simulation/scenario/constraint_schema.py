@@ -18,7 +18,7 @@ from remora.model.settings_fields import (
     Vector,
     refusal,
 )
-from remora.simulation.scenario.load_schema import form_of
+from remora.simulation.scenario.scenario_loads import form_of
 
 
 def _form(value: Any) -> str:

@@ -27,6 +27,7 @@ from remora.model.settings_fields import (
     Vector,
     refusal,
 )
+from remora.simulation.inputs.run_settings import Integrator, Physics
 from remora.simulation.scenario.component_table import AnyComponentSettings, AnyLawSettings
 from remora.simulation.scenario.constraint_schema import (
     CaptureFile,
@@ -34,8 +35,8 @@ from remora.simulation.scenario.constraint_schema import (
     ConstraintNames,
     Separation,
 )
-from remora.simulation.scenario.load_schema import Load, SineMoveFile, form_of, one_of
 from remora.simulation.scenario.python_component import PythonComponentSettings
+from remora.simulation.scenario.scenario_loads import Load, SineMoveFile, form_of, one_of
 
 #: Version of the format.
 FORMAT = 1
@@ -179,7 +180,7 @@ class UntilFile(Settings):
 
 
 class PhaseFile(Settings):
-    """A part of the run with its own loads, held joints, controllers and conditions."""
+    """A part of the run with loads, held joints, controllers and conditions."""
 
     name: Text | None = None
     duration: Positive = Field(description="s, at most")
@@ -263,7 +264,9 @@ class BaseFile(Settings):
 class StartFile(Settings):
     """The state at the start; values left out are zero, or random."""
 
-    random: bool = Field(default=False, description="what is not said is random, by the seed")
+    random: bool = Field(
+        default=False, description="whether values left out are random, by the seed"
+    )
     base: BaseFile | None = None
     bases: dict[JointName, BaseFile] = Field(
         default={}, description="of robots with several free bases: by joint"
@@ -278,7 +281,7 @@ class StartFile(Settings):
     ] = Field(
         default=False,
         description="whether the closest state that satisfies the constraints is taken; "
-        "or the joints that keep what is said here",
+        "or the joints that keep the values set here",
     )
 
 
@@ -288,12 +291,18 @@ class IntegratorFile(Settings):
     name: Literal["dop853", "dopri5", "rk4", "radau", "variational"] | None = Field(
         default=None, description="default: dop853, for stiff robots radau"
     )
-    rtol: NotNegative = Field(default=1e-10, description="error of a step, relative")
-    atol: Positive = Field(default=1e-12, description="error of a step, absolute")
+    rtol: NotNegative = Field(default=Integrator.rtol, description="error of a step, relative")
+    atol: Positive = Field(default=Integrator.atol, description="error of a step, absolute")
     step: Positive | None = Field(
         default=None, description="s; of all steps (rk4, variational), or first"
     )
     max_step: Positive | None = Field(default=None, description="s")
+    max_steps: Annotated[int, Field(ge=1)] = Field(
+        default=Integrator.max_steps, description="of adaptive methods in a phase; more is an error"
+    )
+    breaks: list[float] = Field(
+        default=[], description="times that no step crosses, s since the start of the run"
+    )
 
 
 class StopsFile(Settings):
@@ -367,8 +376,14 @@ class ScenarioFile(Settings):
     saturate: bool = Field(
         default=False, description="whether drives keep to the joints' effort limits"
     )
-    slip_speed: NotNegative = Field(default=1e-3, description="of dry friction, rad/s or m/s")
+    slip_speed: NotNegative = Field(
+        default=Physics.slip_speed, description="of dry friction, rad/s or m/s"
+    )
     formulation: Text | None = Field(default=None, description="of forward dynamics")
+    model: Literal["full", "reduced"] = Field(
+        default=Physics.model,
+        description="reduced: base speeds of a free-floating robot follow from its momentum",
+    )
 
 
 def schema() -> dict[str, Any]:

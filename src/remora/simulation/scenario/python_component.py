@@ -69,19 +69,21 @@ class PythonComponentSettings(ComponentSettings):
         """
         made = component_class(self.class_, folder)
         try:
-            told = code_settings(made).model_validate(self.arguments, context=robot)
+            settings = code_settings(made).model_validate(self.arguments, context=robot)
         except ValidationError as error:
             raise ModelError(self.class_, list(_faults(error, taken(made)))) from error
-        given = arguments(told, made, robot, taken(made))
+        values = arguments(settings, made, robot, taken(made))
         timing = {"sample_time": self.sample_time, "offset": self.offset, "delay": self.delay}
         known = inspect.signature(made).parameters
-        given |= {key: value for key, value in timing.items() if value or key in known}
+        values |= {key: value for key, value in timing.items() if value or key in known}
         try:
-            return made(**given, name=name)
+            return made(**values, name=name)
         except RemoraError:
             raise
         except Exception as error:
-            raise InvalidValue(f"{self.class_} with these arguments: {_told(error)}") from error
+            raise InvalidValue(
+                f"{self.class_} with these arguments: {_with_place(error)}"
+            ) from error
 
 
 def component_class(reference: str, folder: Path) -> type[Component]:
@@ -106,16 +108,20 @@ def component_class(reference: str, folder: Path) -> type[Component]:
     except RemoraError:
         raise
     except Exception as error:
-        raise RemoraError(f"{place} cannot be loaded: {_told(error)}") from error
-    found = getattr(module, name, None)
-    if not isinstance(found, type) or not issubclass(found, Component) or found is Component:
+        raise RemoraError(f"{place} cannot be loaded: {_with_place(error)}") from error
+    made_class = getattr(module, name, None)
+    if (
+        not isinstance(made_class, type)
+        or not issubclass(made_class, Component)
+        or made_class is Component
+    ):
         known = [
             key
             for key, value in vars(module).items()
             if isinstance(value, type) and issubclass(value, Component) and value is not Component
         ]
         raise UnknownName(f"component class in {place}", name, known)
-    return found
+    return made_class
 
 
 def _of_file(name: str, folder: Path) -> types.ModuleType:
@@ -127,16 +133,16 @@ def _of_file(name: str, folder: Path) -> types.ModuleType:
     if not file.is_file():
         raise InvalidValue(f"{name} is not in the scenario's folder")
     mark = hashlib.sha256(str(file).encode()).hexdigest()[:12]
-    own = f"remora_scenario_code_{file.stem}_{mark}"
-    spec = importlib.util.spec_from_file_location(own, file)
+    module_name = f"remora_scenario_code_{file.stem}_{mark}"
+    spec = importlib.util.spec_from_file_location(module_name, file)
     if spec is None or spec.loader is None:
         raise InvalidValue(f"{name} is not a Python file")
     module = importlib.util.module_from_spec(spec)
-    sys.modules[own] = module  # dataclasses look up the annotations of a class there
+    sys.modules[module_name] = module  # dataclasses look up the annotations of a class there
     try:
         spec.loader.exec_module(module)
     except BaseException:
-        del sys.modules[own]
+        del sys.modules[module_name]
         raise
     return module
 
@@ -157,7 +163,7 @@ def _faults(error: ValidationError, known: Iterable[str]) -> Iterator[Fault]:
             yield Fault(path, str(context.get("reason", detail["msg"])))
 
 
-def _told(error: Exception) -> str:
+def _with_place(error: Exception) -> str:
     """Return an error with the line of the code where it was raised."""
     frames = traceback.extract_tb(error.__traceback__)
     last = frames[-1] if frames else None

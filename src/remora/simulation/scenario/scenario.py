@@ -12,7 +12,6 @@ Nothing in a file is executed; Python code that it names is loaded only if the c
 
 from __future__ import annotations
 
-import math
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,7 +29,7 @@ from remora.errors import Fault, InvalidValue, ModelError, RemoraError, UnknownN
 from remora.model.building.validate import Checker
 from remora.model.formats.bundled import bundled, named_file
 from remora.model.formats.yaml.yaml_tree import read_tree
-from remora.model.robot import Robot
+from remora.model.robot import Joint, Robot
 from remora.model.settings_fields import Text, degrees_of_a_slide
 from remora.model.state import neutral, random_state
 from remora.simulation.engine.simulate import model_of, simulate
@@ -172,38 +171,42 @@ def load_scenario(
         check.faults.append(faults.fault_at(root, path, reason))
 
     robot = robot_of(data, RobotSource(file.parent, inertia, mesh_root), refuse)
-    told: ScenarioFile | None = None
+    settings: ScenarioFile | None = None
     try:
-        told = ScenarioFile.model_validate(data, context=robot)
+        settings = ScenarioFile.model_validate(data, context=robot)
     except ValidationError as error:
         check.faults.extend(faults.faults_of(error, root))
     made: list[Phase | None] = []
     if robot is not None:
-        phases = dict(enumerate(told.phases)) if told is not None else _sound(data, robot)
-        check_switches(robot, phases, declared_constraints(data), told is not None, refuse)
+        phases = dict(enumerate(settings.phases)) if settings is not None else _sound(data, robot)
+        check_switches(robot, phases, declared_constraints(data), settings is not None, refuse)
         made = [phase_of(robot, phase, k, refuse) for k, phase in phases.items()]
     system = None
     if robot is not None:
-        acting = (told.components, told.connections) if told is not None else _wired(data, robot)
+        acting = (
+            (settings.components, settings.connections)
+            if settings is not None
+            else _wired(data, robot)
+        )
         code = file.parent if allow_code else None
         system = None if acting is None else system_of(robot, *acting, refuse, code)
-    if robot is None or told is None or check.faults:
+    if robot is None or settings is None or check.faults:
         raise _refused(source, check.faults)
     sound = tuple(phase for phase in made if phase is not None)
     try:
         if system is not None:
-            names = known_events(system, sound, limits=told.limits != "ignore")
+            names = known_events(system, sound, limits=settings.limits != "ignore")
             check_events(system.event_places, names)
     except UnknownName as error:
         refuse(("connections",), str(error))
-    q, v = _start(robot, told.start, told.seed, refuse)
-    steps, physics = _steps(told, refuse), _physics(robot, told, refuse)
+    q, v = _start(robot, settings.start, settings.seed, refuse)
+    steps, physics = _steps(settings, refuse), _physics(robot, settings, refuse)
     if check.faults:
         raise _refused(source, check.faults)
-    name = told.name or file.stem
+    name = settings.name or file.stem
     return Scenario(
-        name, told.description, file, robot, q, v, sound, steps, physics, told.output.sample,
-        (told.seed, told.run), system,
+        name, settings.description, file, robot, q, v, sound, steps, physics,
+        settings.output.sample, (settings.seed, settings.run), system,
     )  # fmt: skip
 
 
@@ -221,14 +224,14 @@ def _located(path: str | os.PathLike[str]) -> Path:
 
 def _sound(data: dict[str, Any], robot: Robot) -> dict[int, PhaseFile]:
     """Return the phases that can still be checked in a file with faults, by index."""
-    found: dict[int, PhaseFile] = {}
+    sound: dict[int, PhaseFile] = {}
     phases = data.get("phases")
     for k, phase in enumerate(phases if isinstance(phases, list) else ()):  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
         try:
-            found[k] = PhaseFile.model_validate(phase, context=robot)
+            sound[k] = PhaseFile.model_validate(phase, context=robot)
         except ValidationError:
             continue
-    return found
+    return sound
 
 
 def _wired(
@@ -251,56 +254,61 @@ def _wired(
 # Initial state -----------------------------------------------------------------------------------
 
 
-def _start(robot: Robot, told: StartFile, seed: int, refuse: Refuse) -> tuple[Array, Array]:
+def _start(robot: Robot, settings: StartFile, seed: int, refuse: Refuse) -> tuple[Array, Array]:
     q, v = neutral(robot), np.zeros(robot.nv)
-    if told.random:
+    if settings.random:
         q, v = random_state(robot, seed)
-    bases = {("base",): (robot.joints[0], told.base)} if told.base is not None else {}
-    bases |= {("bases", name): (robot.joints[name], x) for name, x in told.bases.items()}
+    bases = {("base",): (robot.joints[0], settings.base)} if settings.base is not None else {}
+    bases |= {("bases", name): (robot.joints[name], x) for name, x in settings.bases.items()}
     for path, (base, x) in bases.items():
         called = "the base" if path == ("base",) else f"joint {base.name!r}"
         if base.kind != "free":
-            refuse(("start", *path), f"{called} is {base.kind}, not free: say it in joints")
-        elif path != ("base",) and base is robot.joints[0] and told.base is not None:
-            refuse(("start", *path), "is said twice, in base and in bases")
+            refuse(("start", *path), f"{called} is {base.kind}, not free: set it in joints")
+        elif path != ("base",) and base is robot.joints[0] and settings.base is not None:
+            refuse(("start", *path), "is set in both base and bases")
         else:
             q[base.q] = pose.from_xyz_rpy(np.array(x.xyz), np.array(x.rpy))
             v[base.v] = [*x.omega, *x.velocity]
-    for what, given, state in (("joints", told.joints, q), ("speeds", told.speeds, v)):
-        for name, value in given.items():
+    for key, by_joint, state in (("joints", settings.joints, q), ("speeds", settings.speeds, v)):
+        for name, value in by_joint.items():
             joint = robot.joints[name]
-            place = joint.q if what == "joints" else joint.v
-            size = place.stop - place.start
-            numbers = np.atleast_1d(np.array(value, dtype=float))
-            wrong = degrees_of_a_slide(joint, value)
-            if wrong:
-                refuse(("start", what, name), wrong)
-            elif joint.kind == "free":
-                refuse(("start", what, name), "is a free joint: say start.base or start.bases")
-            elif numbers.shape != (size,):
-                wanted = "one number" if size == 1 else f"{size} numbers"
-                refuse(("start", what, name), f"must be {wanted}, not {numbers.size}")
-            elif joint.kind == "spherical" and what == "joints":
-                length = float(np.linalg.norm(numbers))
-                if abs(length - 1.0) > 1e-6:
-                    reason = f"must be a unit quaternion, its length is {length:.6g}"
-                    refuse(("start", what, name), reason)
-                else:
-                    state[place] = numbers / length
-            else:
-                state[place] = numbers
-    return (q, v) if told.close_loops is False else _closed(robot, q, v, told.close_loops, refuse)
+            place = joint.q if key == "joints" else joint.v
+            try:
+                state[place] = _coordinates(joint, value, place.stop - place.start, key)
+            except RemoraError as error:
+                refuse(("start", key, name), str(error))
+    keep = settings.close_loops
+    return (q, v) if keep is False else _closed(robot, q, v, keep, refuse)
+
+
+def _coordinates(joint: Joint, value: Any, size: int, key: str) -> Array:
+    """Return coordinates or speeds of a joint at the start, or raise."""
+    numbers = np.atleast_1d(np.array(value, dtype=float))
+    wrong = degrees_of_a_slide(joint, value)
+    if wrong:
+        raise InvalidValue(wrong)
+    if joint.kind == "free":
+        raise InvalidValue("is a free joint: set start.base or start.bases")
+    if numbers.shape != (size,):
+        wanted = "one number" if size == 1 else f"{size} numbers"
+        raise InvalidValue(f"must be {wanted}, not {numbers.size}")
+    if joint.kind != "spherical" or key == "speeds":
+        return numbers
+    length = float(np.linalg.norm(numbers))
+    if abs(length - 1.0) > 1e-6:
+        raise InvalidValue(f"must be a unit quaternion, its length is {length:.6g}")
+    return numbers / length
 
 
 def _closed(
-    robot: Robot, q: Array, v: Array, given: bool | list[str], refuse: Refuse
+    robot: Robot, q: Array, v: Array, keep: bool | list[str], refuse: Refuse
 ) -> tuple[Array, Array]:
     """Return the closest state that satisfies the constraints."""
     if not any(c.active for c in robot.constraints):
         refuse(("start", "close_loops"), "no constraint is active at the start")
         return q, v
     try:
-        return close_loops(robot, q, v, fixed=given if isinstance(given, list) else ())
+        return close_loops(robot, q, v, fixed=keep if isinstance(keep, list) else ())
     except RemoraError as error:
         refuse(("start", "close_loops"), str(error))
         return q, v
@@ -309,34 +317,32 @@ def _closed(
 # Options -----------------------------------------------------------------------------------------
 
 
-def _steps(told: ScenarioFile, refuse: Refuse) -> Integrator:
+def _steps(settings: ScenarioFile, refuse: Refuse) -> Integrator:
     """Return the settings of the steps, checked."""
-    steps, sample = told.integrator, told.output.sample
+    steps, sample = settings.integrator, settings.output.sample
     if steps.name in ("rk4", "variational") and steps.step is None:
         refuse(("integrator",), f"{steps.name} makes steps of one length: step is missing")
     if steps.name == "variational" and any(
-        p.prescribed or p.locked or p.reach for p in told.phases
+        p.prescribed or p.locked or p.reach for p in settings.phases
     ):
         refuse(("integrator",), "variational holds no joints: nothing may be prescribed or locked")
-    duration = sum(phase.duration for phase in told.phases)
+    duration = sum(phase.duration for phase in settings.phases)
     if sample is not None and duration / sample > MOST_SAMPLES:
         reason = f"asks for {duration / sample:.3g} samples, {MOST_SAMPLES:,} are the most"
         refuse(("output", "sample"), reason)
+    given = steps.model_dump(exclude={"name"}, exclude_none=True)
     try:
-        return Integrator(
-            steps.name, steps.step, steps.rtol, steps.atol,
-            math.inf if steps.max_step is None else steps.max_step,
-            step_to_samples=told.output.step_to_samples,
-        )  # fmt: skip
+        return Integrator(steps.name, **given, step_to_samples=settings.output.step_to_samples)
     except RemoraError as error:
         refuse(("integrator",), str(error))
         return Integrator()
 
 
-def _physics(robot: Robot, told: ScenarioFile, refuse: Refuse) -> Physics:
+def _physics(robot: Robot, settings: ScenarioFile, refuse: Refuse) -> Physics:
     """Return the settings of the equations of motion, checked."""
-    stops = None if told.stops is None else (told.stops.stiffness, told.stops.damping)
-    physics = Physics(told.limits, stops, told.saturate, told.slip_speed, told.formulation)
+    stops = None if settings.stops is None else (settings.stops.stiffness, settings.stops.damping)
+    keys = ("limits", "saturate", "slip_speed", "formulation", "model")
+    physics = Physics(stops=stops, **{key: getattr(settings, key) for key in keys})
     try:
         model_of(robot, physics)
     except RemoraError as error:

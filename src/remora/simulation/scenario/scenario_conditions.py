@@ -58,8 +58,8 @@ class JointCondition:
 
     def __call__(self, t: float | Array, q: Array, v: Array) -> Any:
         """Return its value."""
-        own = (v if self.of_speed else q)[..., self.place]
-        return self.ratio * own + (self.offset - self.limit)
+        value = (v if self.of_speed else q)[..., self.place]
+        return self.ratio * value + (self.offset - self.limit)
 
 
 @dataclass(frozen=True)

@@ -43,15 +43,15 @@ def located(root: YamlNode, path: Path) -> tuple[YamlNode, list[str | int], list
 
     pydantic's tags of the chosen alternative (such as `map`) within a path are skipped.
     """
-    node, found, missing = root, list[str | int](), list[str | int]()
+    node, known_path, missing = root, list[str | int](), list[str | int]()
     for part in path:
         inner = _below(node, part)
         if inner is None:
             missing.append(part)
             continue
         node, missing = inner, []
-        found.append(part)
-    return node, found, missing
+        known_path.append(part)
+    return node, known_path, missing
 
 
 def _below(node: YamlNode, part: str | int) -> YamlNode | None:
@@ -73,8 +73,8 @@ def named(path: Path, file: str = "scenario") -> str:
 
 def fault_at(root: YamlNode, path: Path, reason: str, file: str = "scenario") -> Fault:
     """Return a fault located at a path."""
-    node, found, _ = located(root, path)
-    return Fault(named(found, file), reason, node.line)
+    node, known_path, _ = located(root, path)
+    return Fault(named(known_path, file), reason, node.line)
 
 
 def faults_of(
@@ -95,42 +95,42 @@ def faults_of(
 def _fault(detail: ErrorDetails, root: YamlNode, whole: Schema, file: str) -> Fault:
     kind, path = detail["type"], detail["loc"]
     context: Mapping[str, Any] = detail.get("ctx", {})
-    node, found, missing = located(root, path)
+    node, known_path, missing = located(root, path)
     if kind == "missing":
-        return Fault(named(found, file), f"{missing[-1]} is missing", node.line)
+        return Fault(named(known_path, file), f"{missing[-1]} is missing", node.line)
     if kind == "extra_forbidden":
-        tags = [str(part) for part in path if part not in found]
-        known = _keys(found[:-1], tags, whole)
+        tags = [str(part) for part in path if part not in known_path]
+        known = _keys(known_path[:-1], tags, whole)
         close = difflib.get_close_matches(str(path[-1]), known, 1)
         hint = f"did you mean {close[0]!r}? " if close else ""
         reason = f"unknown key {str(path[-1])[:60]!r}; {hint}known: {', '.join(known)}"
-        return Fault(named(found[:-1], file), reason, node.line)
+        return Fault(named(known_path[:-1], file), reason, node.line)
     if kind in ("union_tag_not_found", "union_tag_invalid"):
         key = str(context.get("discriminator", "")).strip("'")
         what, table = TAGS[key]
         if kind == "union_tag_not_found":
             return Fault(
-                named(found, file), f"{key} is missing: one of {', '.join(table)}", node.line
+                named(known_path, file), f"{key} is missing: one of {', '.join(table)}", node.line
             )
         reason = no_such(what, str(context.get("tag", "")), table)
-        return Fault(named(found, file), reason, located(node, [key])[0].line)
+        return Fault(named(known_path, file), reason, located(node, [key])[0].line)
     if kind in ("too_short", "too_long"):
-        return Fault(named(found, file), _count(context, found, whole), node.line)
+        return Fault(named(known_path, file), _count(context, known_path, whole), node.line)
     if kind in WORDS:
         reason = WORDS[kind].format(**context)
-        return Fault(named(found, file), f"{reason}, not {shown(node)}", node.line)
-    return Fault(named(found, file), str(context.get("reason", detail["msg"])), node.line)
+        return Fault(named(known_path, file), f"{reason}, not {shown(node)}", node.line)
+    return Fault(named(known_path, file), str(context.get("reason", detail["msg"])), node.line)
 
 
 def _count(context: Mapping[str, Any], path: Path, whole: Schema) -> str:
     least, most = context.get("min_length"), context.get("max_length")
     exact = [place for place in _places(path, whole) if "minItems" in place and "maxItems" in place]
     if exact:
-        told = str(exact[0]["minItems"])
+        number = str(exact[0]["minItems"])
     else:
-        told = f"at least {least}" if most is None else f"at most {most}"
-    entries = "entry" if told.endswith(" 1") else "entries"
-    return f"must have {told} {entries}, not {context.get('actual_length')}"
+        number = f"at least {least}" if most is None else f"at most {most}"
+    entries = "entry" if number.endswith(" 1") else "entries"
+    return f"must have {number} {entries}, not {context.get('actual_length')}"
 
 
 # The schema ---------------------------------------------------------------------------------------
@@ -161,7 +161,12 @@ def _places(path: Path, whole: Schema) -> list[Schema]:
             else:
                 rest = place.get("additionalProperties")
                 inner.append(place.get("properties", {}).get(part, rest))
-        places = [found for place in inner if _is_map(place) for found in _resolved(place, whole)]
+        places = [
+            known_path
+            for place in inner
+            if _is_map(place)
+            for known_path in _resolved(place, whole)
+        ]
     return places
 
 

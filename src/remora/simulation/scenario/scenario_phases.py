@@ -34,12 +34,12 @@ from remora.simulation.scenario.scenario_conditions import (
 from remora.simulation.scenario.scenario_loads import Path, Refuse, load, sine, sized
 
 
-def phase_of(robot: Robot, told: PhaseFile, number: int, refuse: Refuse) -> Phase | None:
+def phase_of(robot: Robot, settings: PhaseFile, number: int, refuse: Refuse) -> Phase | None:
     """Return a phase, or record its faults.
 
     Args:
         robot: the robot.
-        told: the phase in the file.
+        settings: the phase in the file.
         number: index of the phase.
         refuse: receives the faults.
     """
@@ -51,59 +51,59 @@ def phase_of(robot: Robot, told: PhaseFile, number: int, refuse: Refuse) -> Phas
         refuse(("phases", number, *path), reason)
 
     torque: dict[str, Any] = {}
-    for name, given in told.torque.items():
+    for name, value in settings.torque.items():
         joint = robot.joints[name]
         size = joint.v.stop - joint.v.start
-        torque[name] = load(given, size, told.duration, ("torque", name), fault)
+        torque[name] = load(value, size, settings.duration, ("torque", name), fault)
     wrenches: dict[str, Any] = {}
-    for name, given in told.wrenches.items():
-        wrenches[name] = load(given, 6, told.duration, ("wrenches", name), fault)
+    for name, value in settings.wrenches.items():
+        wrenches[name] = load(value, 6, settings.duration, ("wrenches", name), fault)
     base = None
-    if told.base_wrench is not None:
-        base = load(told.base_wrench, 6, told.duration, ("base_wrench",), fault)
+    if settings.base_wrench is not None:
+        base = load(settings.base_wrench, 6, settings.duration, ("base_wrench",), fault)
     moves: dict[str, Any] = {}
-    for name, move in told.prescribed.items():
+    for name, move in settings.prescribed.items():
         path = ("prescribed", name)
-        moves[name] = _move(robot.joints[name], move, told.duration, path, fault)
-    if told.reach is not None:
-        moves = {**_reach(robot, told, told.reach, fault), **moves}
-    held = {*moves, *told.locked}
-    laws = _laws(robot, told, held, fault)
-    _contradictions(told, held, fault)
-    _switching(told, number, fault)
+        moves[name] = _move(robot.joints[name], move, settings.duration, path, fault)
+    if settings.reach is not None:
+        moves = {**_reach(robot, settings, settings.reach, fault), **moves}
+    held = {*moves, *settings.locked}
+    laws = _laws(robot, settings, held, fault)
+    _contradictions(settings, held, fault)
+    _switching(settings, number, fault)
     events: list[Event] = []
-    for k, until in enumerate(told.until):
+    for k, until in enumerate(settings.until):
         if until.capture is not None:
             events += _capture(robot, until, until.capture, ("until", k), fault)
         else:
-            events.append(_event(robot, until, ("until", k), told.duration, fault))
+            events.append(_event(robot, until, ("until", k), settings.duration, fault))
     if faults:
         return None
     return Phase(
-        told.duration,
+        settings.duration,
         torque=Sum(*laws, torque) if laws else torque or None,
         base_wrench=base,
         wrenches=wrenches or None,
         prescribed=moves,
-        locked=tuple(dict.fromkeys(told.locked)),
+        locked=tuple(dict.fromkeys(settings.locked)),
         events=tuple(events),
         own_clock=True,
-        impulse=told.impulse,
-        name=told.name or "",
-        activate=told.activated,
-        release=told.released,
-        latch=told.latch,
-        separation=told.separation,
-        after_event=told.after_event,
+        impulse=settings.impulse,
+        name=settings.name or "",
+        activate=settings.activated,
+        release=settings.released,
+        latch=settings.latch,
+        separation=settings.separation,
+        after_event=settings.after_event,
     )
 
 
-def _laws(robot: Robot, told: PhaseFile, held: set[str], fault: Refuse) -> list[Any]:
+def _laws(robot: Robot, settings: PhaseFile, held: set[str], fault: Refuse) -> list[Any]:
     made: list[Any] = []
-    recoils = told.reach is not None and told.reach.base == "floating"
-    for k, settings in enumerate(told.controllers):
+    recoils = settings.reach is not None and settings.reach.base == "floating"
+    for k, controller in enumerate(settings.controllers):
         try:
-            law = settings.made(robot)
+            law = controller.made(robot)
         except RemoraError as error:
             fault(("controllers", k), str(error))
             continue
@@ -115,11 +115,11 @@ def _laws(robot: Robot, told: PhaseFile, held: set[str], fault: Refuse) -> list[
     return made
 
 
-def _contradictions(told: PhaseFile, held: set[str], fault: Refuse) -> None:
-    for k, name in enumerate(told.locked):
-        if name in told.prescribed:
+def _contradictions(settings: PhaseFile, held: set[str], fault: Refuse) -> None:
+    for k, name in enumerate(settings.locked):
+        if name in settings.prescribed:
             fault(("locked", k), f"contradiction: joint {name!r} is both locked and prescribed")
-    for name in held & set(told.torque):
+    for name in held & set(settings.torque):
         reason = (
             f"contradiction: joint {name!r} is prescribed or locked, so its torque is computed "
             "and cannot be an input"
@@ -127,69 +127,71 @@ def _contradictions(told: PhaseFile, held: set[str], fault: Refuse) -> None:
         fault(("torque", name), reason)
 
 
-def _switching(told: PhaseFile, number: int, fault: Refuse) -> None:
+def _switching(settings: PhaseFile, number: int, fault: Refuse) -> None:
     """Record contradictions of switching within a phase."""
-    for key, names in (("activate", told.activated), ("release", told.released)):
+    for key, names in (("activate", settings.activated), ("release", settings.released)):
         for k, name in enumerate(names):
             if name in names[:k]:
                 fault((key, k), f"constraint {name!r} is named twice")
-    for name in told.released:
-        if name in told.activated:
+    for name in settings.released:
+        if name in settings.activated:
             reason = f"contradiction: constraint {name!r} is both activated and released"
             fault(("release",), reason)
-    for name in told.separation:
-        if name not in told.released:
+    for name in settings.separation:
+        if name not in settings.released:
             reason = f"constraint {name!r} is not released in this phase: it cannot push apart"
             fault(("separation", name), reason)
-    if told.latch and not told.activated:
+    if settings.latch and not settings.activated:
         fault(("latch",), "is for constraints that the phase activates: name them in activate")
-    if told.after_event and number == 0:
+    if settings.after_event and number == 0:
         fault(("after_event",), "there is no phase before the first one")
 
 
 _PUSHED = "contradiction: in a reach with a floating base nothing else may push the robot"
 
 
-def _reach(robot: Robot, told: PhaseFile, reach: ReachFile, fault: Refuse) -> dict[str, Any]:
+def _reach(robot: Robot, settings: PhaseFile, reach: ReachFile, fault: Refuse) -> dict[str, Any]:
     """Return the motions of a reach by joint."""
-    for name in told.prescribed:
+    for name in settings.prescribed:
         reason = f"contradiction: joint {name!r} is part of the reach; lock it, or leave it out"
         fault(("prescribed", name), reason)
     if reach.base == "floating":
         for key in ("base_wrench", "wrenches"):
-            if getattr(told, key):
+            if getattr(settings, key):
                 fault((key,), _PUSHED)
-        if robot.joints[0].name in told.torque:
+        if robot.joints[0].name in settings.torque:
             fault(("torque", robot.joints[0].name), _PUSHED)
         if robot.joints[0].kind != "free":
-            fault(("reach", "base"), f"the base is {robot.joints[0].kind}, not free: say fixed")
+            fault(
+                ("reach", "base"), f"the base is {robot.joints[0].kind}, not free: set base: fixed"
+            )
     target: Any = reach.target
     if isinstance(target, PoseFile):
         target = pose.from_xyz_rpy(np.array(target.xyz), np.array(target.rpy))
     elif isinstance(target, str) and robot.frame(target).body >= 0:
         fault(("reach", "target"), f"{target!r} moves with a body: give a position or a pose")
-    made = Reach(reach.frame, target, told.duration, reach.base, reach.path, told.locked)
+    made = Reach(reach.frame, target, settings.duration, reach.base, reach.path, settings.locked)
     return made.moves(robot)
 
 
 # Motions -----------------------------------------------------------------------------------------
 
 
-def _move(joint: Joint, told: MoveFile, duration: float, path: Path, fault: Refuse) -> Any:
+def _move(joint: Joint, settings: MoveFile, duration: float, path: Path, fault: Refuse) -> Any:
     size = joint.q.stop - joint.q.start
     if not in_coordinates(joint):
         fault(path, f"a {joint.kind} joint turns by a quaternion: no file can prescribe it")
         return None
-    values = told.through.values if told.through is not None else []
-    amplitude = None if told.sine is None else told.sine.amplitude
-    wrong = degrees_of_a_slide(joint, told.to, *values, amplitude)
+    values = settings.through.values if settings.through is not None else []
+    amplitude = None if settings.sine is None else settings.sine.amplitude
+    wrong = degrees_of_a_slide(joint, settings.to, *values, amplitude)
     if wrong:
         fault(path, wrong)
-    if told.sine is not None:
-        wave = sine(told.sine, size, 0.0, (*path, "sine"), fault)
+    if settings.sine is not None:
+        wave = sine(settings.sine, size, 0.0, (*path, "sine"), fault)
         return Move.sine(wave.amplitude, wave.omega, wave.phase)
-    if told.through is not None:
-        points, inner = told.through, (*path, "through")
+    if settings.through is not None:
+        points, inner = settings.through, (*path, "through")
         rows = [sized(x, size, (*inner, "values", k), fault) for k, x in enumerate(points.values)]
         if len(rows) != len(points.times):
             fault(inner, f"needs as many values as times, not {len(rows)} and {len(points.times)}")
@@ -201,54 +203,54 @@ def _move(joint: Joint, told: MoveFile, duration: float, path: Path, fault: Refu
         else:
             return Move.through(points.times, np.array(rows))
         return None
-    start, stop = told.start or 0.0, duration if told.stop is None else told.stop
+    start, stop = settings.start or 0.0, duration if settings.stop is None else settings.stop
     if not start < stop <= duration:
         reason = f"must lie within the phase's {duration:g} s, not from {start:g} to {stop:g} s"
-        fault((*path, "start" if told.stop is None else "stop"), reason)
+        fault((*path, "start" if settings.stop is None else "stop"), reason)
         return None
-    return Move.to(sized(told.to, size, (*path, "to"), fault), start, stop)
+    return Move.to(sized(settings.to, size, (*path, "to"), fault), start, stop)
 
 
 # Events ------------------------------------------------------------------------------------------
 
 
-def _event(robot: Robot, told: UntilFile, path: Path, duration: float, fault: Refuse) -> Event:
+def _event(robot: Robot, settings: UntilFile, path: Path, duration: float, fault: Refuse) -> Event:
     """Return the event of a condition, whose function is positive above the limit."""
-    key = told.key
-    limit: float = getattr(told, key)
-    plain = told.model_dump(exclude_none=True)
+    key = settings.key
+    limit: float = getattr(settings, key)
+    plain = settings.model_dump(exclude_none=True)
     condition: TimeCondition | JointCondition | FrameCondition
     direction = -1 if key in ("below", "speed_below", "nearer", "turning_below") else 1
-    if told.joint is not None:
-        condition = _of_joint(robot.joints[told.joint], key, limit, plain, path, fault)
-        subject = f"{told.joint} {key.replace('_', ' ')}"
-    elif told.frame is not None:
-        point = None if told.point is None else tuple(told.point)
-        condition = FrameCondition(robot, told.frame, point, limit, plain)
-        subject = f"{told.frame} {key.replace('_', ' ')}"
+    if settings.joint is not None:
+        condition = _of_joint(robot.joints[settings.joint], key, limit, plain, path, fault)
+        subject = f"{settings.joint} {key.replace('_', ' ')}"
+    elif settings.frame is not None:
+        point = None if settings.point is None else tuple(settings.point)
+        condition = FrameCondition(robot, settings.frame, point, limit, plain)
+        subject = f"{settings.frame} {key.replace('_', ' ')}"
     else:
         if limit >= duration:
             fault((*path, "time"), f"is {limit:g} s, the phase lasts {duration:g} s")
 
         condition = TimeCondition(limit, plain)
         subject = "time"
-    return Event(condition, told.name or f"{subject} {limit:.6g}", told.action, direction)
+    return Event(condition, settings.name or f"{subject} {limit:.6g}", settings.action, direction)
 
 
 def _capture(
-    robot: Robot, told: UntilFile, capture: CaptureFile, path: Path, fault: Refuse
+    robot: Robot, settings: UntilFile, capture: CaptureFile, path: Path, fault: Refuse
 ) -> list[Event]:
     """Return the events `captured` and `missed`; the action of the file is that of `captured`."""
     try:
-        captured, missed = capture_events(robot, name=told.name or "", **capture.model_dump())
+        captured, missed = capture_events(robot, name=settings.name or "", **capture.model_dump())
     except RemoraError as error:
         fault((*path, "capture"), str(error))
         return []
-    return [dataclasses.replace(captured, action=told.action), missed]
+    return [dataclasses.replace(captured, action=settings.action), missed]
 
 
 def _of_joint(
-    joint: Joint, key: str, limit: float, told: dict[str, Any], path: Path, fault: Refuse
+    joint: Joint, key: str, limit: float, settings: dict[str, Any], path: Path, fault: Refuse
 ) -> JointCondition:
     if not in_coordinates(joint) or joint.v.stop - joint.v.start != 1:
         fault((*path, "joint"), f"joint {joint.name!r} ({joint.kind}) has not one coordinate")
@@ -258,4 +260,4 @@ def _of_joint(
     fast = key not in ("above", "below")
     ratio, offset = (1.0, 0.0) if joint.mimic is None else (joint.mimic.ratio, joint.mimic.offset)
     place = joint.v.start if fast else joint.q.start  # of a follower: its leader's
-    return JointCondition(place, fast, ratio, 0.0 if fast else offset, limit, told)
+    return JointCondition(place, fast, ratio, 0.0 if fast else offset, limit, settings)

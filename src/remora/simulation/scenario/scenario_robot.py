@@ -61,10 +61,10 @@ def robot_of(data: Mapping[str, Any], source: RobotSource, refuse: Refuse) -> Ro
     return None if robot is None else _constrained(robot, data.get("constraints"), refuse)
 
 
-def _combined(given: Any, source: RobotSource, refuse: Refuse) -> Robot | None:
-    if not isinstance(given, dict):
+def _combined(content: Any, source: RobotSource, refuse: Refuse) -> Robot | None:
+    if not isinstance(content, dict):
         return None
-    listed = cast(dict[Any, Any], given)
+    listed = cast(dict[Any, Any], content)
     parts: dict[Any, Any] = {
         name: _loaded(part, ("combine", str(name)), source, refuse) for name, part in listed.items()
     }
@@ -77,28 +77,28 @@ def _combined(given: Any, source: RobotSource, refuse: Refuse) -> Robot | None:
         return None
 
 
-def _loaded(given: Any, place: Place, source: RobotSource, refuse: Refuse) -> Robot | None:
-    if isinstance(given, str):
-        told = RobotFile(file=given) if given else None
+def _loaded(content: Any, place: Place, source: RobotSource, refuse: Refuse) -> Robot | None:
+    if isinstance(content, str):
+        settings = RobotFile(file=content) if content else None
     else:
         try:
-            told = RobotFile.model_validate(given)
+            settings = RobotFile.model_validate(content)
         except ValidationError:
             return None
-    if told is None:
+    if settings is None:
         return None
-    named = not Path(told.file).suffix and Path(told.file).name == told.file
+    named = not Path(settings.file).suffix and Path(settings.file).name == settings.file
     root = source.mesh_root
-    if root is None and told.mesh_root is not None:
-        root = source.folder / told.mesh_root
+    if root is None and settings.mesh_root is not None:
+        root = source.folder / settings.mesh_root
     try:
         return robots.load(
-            told.file if named else source.folder / told.file,
-            told.base,
-            told.merge_fixed,
-            told.gravity,
+            settings.file if named else source.folder / settings.file,
+            settings.base,
+            settings.merge_fixed,
+            settings.gravity,
             root,
-            source.inertia or told.inertia,
+            source.inertia or settings.inertia,
         )
     except RemoraError as error:
         refuse(place, str(error).replace("\n", "\n  "))
@@ -108,30 +108,32 @@ def _loaded(given: Any, place: Place, source: RobotSource, refuse: Refuse) -> Ro
 # Constraints -------------------------------------------------------------------------------------
 
 
-def _constrained(robot: Robot, given: Any, refuse: Refuse) -> Robot:
+def _constrained(robot: Robot, content: Any, refuse: Refuse) -> Robot:
     """Return the robot with the constraints of the file; those with faults are left out."""
-    listed = cast(list[Any], given) if isinstance(given, list) else []
+    listed = cast(list[Any], content) if isinstance(content, list) else []
     for k, item in enumerate(listed):
         try:
-            told = ConstraintFile.model_validate(item)
+            settings = ConstraintFile.model_validate(item)
         except ValidationError:
             continue
-        robot = _added(robot, told, ("constraints", k), refuse)
+        robot = _added(robot, settings, ("constraints", k), refuse)
     return robot
 
 
-def _added(robot: Robot, told: ConstraintFile, place: Place, refuse: Refuse) -> Robot:
+def _added(robot: Robot, settings: ConstraintFile, place: Place, refuse: Refuse) -> Robot:
     faulty = False
-    for role, end in (("parent", told.parent), ("child", told.child)):
-        wrong = _unknown_end(robot, told.kind, end)
+    for role, end in (("parent", settings.parent), ("child", settings.child)):
+        wrong = _unknown_end(robot, settings.kind, end)
         if wrong:
             faulty = True
             refuse((*place, role), wrong)
     if faulty:
         return robot
-    options = told.model_dump(exclude=set(_ENDS), exclude_none=True)
+    options = settings.model_dump(exclude=set(_ENDS), exclude_none=True)
     try:
-        return add_constraint(robot, told.name, told.kind, told.parent, told.child, **options)
+        return add_constraint(
+            robot, settings.name, settings.kind, settings.parent, settings.child, **options
+        )
     except ModelError as error:
         for fault in error.faults:
             refuse(place, fault.reason)
@@ -187,7 +189,7 @@ def check_switches(
 
 def declared_constraints(data: Mapping[str, Any]) -> list[str]:
     """Return the names of the constraints that a file lists, with faults or not."""
-    given: Any = data.get("constraints")
-    items = cast(list[Any], given) if isinstance(given, list) else []
+    content: Any = data.get("constraints")
+    items = cast(list[Any], content) if isinstance(content, list) else []
     names = [cast(dict[Any, Any], x).get("name") for x in items if isinstance(x, dict)]
     return [name for name in names if isinstance(name, str)]

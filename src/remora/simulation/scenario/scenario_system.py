@@ -39,47 +39,57 @@ def system_of(
         for target in connections:
             refuse(("connections", target), "there are no components to connect")
         return None
-    made: dict[str, Component] = {}
     places: dict[str, int] = {}
-    sound = True
+    made: dict[str, Component | None] = {}
     for k, settings in enumerate(listed):
         name = settings.name or settings.type_name
         if name in places:
             reason = f"components[{places[name]}] has the name {name!r} as well: set another name"
             refuse(("components", k), reason)
-            sound = False
+            made[name] = None
             continue
         places[name] = k
-        try:
-            if code is not None and isinstance(settings, PythonComponentSettings):
-                made[name] = settings.made_of_code(robot, name, code)
-            else:
-                made[name] = settings.made(robot, name)
-        except ModelError as error:
-            for fault in error.faults:
-                path = fault.element.split(".")
-                refuse(("components", k, "arguments", *path), fault.reason)
-            sound = False
-        except RemoraError as error:
-            refuse(("components", k), str(error))
-            sound = False
-    if not sound:
+        made[name] = _component(robot, settings, name, k, refuse, code)
+    sound = {name: component for name, component in made.items() if component is not None}
+    if len(sound) < len(made):
         return None
     try:
-        return System(robot, made, connections)
+        return System(robot, sound, connections)
     except ModelError as error:
         for fault in error.faults:
             refuse(*_placed(fault, places, connections))
         return None
 
 
+def _component(
+    robot: Robot,
+    settings: ListedSettings,
+    name: str,
+    number: int,
+    refuse: Refuse,
+    code: FilePath | None,
+) -> Component | None:
+    """Return a component, or record its faults; the arguments are those of `system_of`."""
+    try:
+        if code is not None and isinstance(settings, PythonComponentSettings):
+            return settings.made_of_code(robot, name, code)
+        return settings.made(robot, name)
+    except ModelError as error:
+        for fault in error.faults:
+            path = fault.element.split(".")
+            refuse(("components", number, "arguments", *path), fault.reason)
+    except RemoraError as error:
+        refuse(("components", number), str(error))
+    return None
+
+
 def _placed(
     fault: Fault, places: Mapping[str, int], connections: Mapping[str, Any]
 ) -> tuple[Path, str]:
     """Return the element of the file that a fault of a system is about, and the reason."""
-    own = _COMPONENT.fullmatch(fault.element)
-    if own is not None:
-        return ("components", places[own[1]]), fault.reason
+    of_component = _COMPONENT.fullmatch(fault.element)
+    if of_component is not None:
+        return ("components", places[of_component[1]]), fault.reason
     target = _TARGET.fullmatch(fault.element)
     if target is None:
         return ("components",), f"{fault.element}: {fault.reason}"

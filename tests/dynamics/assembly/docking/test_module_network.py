@@ -7,7 +7,7 @@ import remora as rm
 from remora.algebra import dual_quaternion as dq
 from remora.algebra import pose, screw
 from remora.codegen.kernel import Kernel
-from remora.dynamics.assembly import module_kernels
+from remora.dynamics.assembly import module_passes
 from trees import relative_error
 
 KINDS = [k for k in rm.JOINT_TYPES if k not in ("free", "fixed")]
@@ -173,7 +173,7 @@ def test_the_cost_of_a_change_is_that_of_the_path(count, monkeypatch):
     network.rest()
     made = []
     monkeypatch.setattr(Kernel, "__init__", lambda *given, **named: made.append(given))
-    monkeypatch.setattr(module_kernels, "Kernel", lambda *given: made.append(given))
+    monkeypatch.setattr(module_passes, "Kernel", lambda *given: made.append(given))
     seen = []
     sweep = network._sweep
     monkeypatch.setattr(

@@ -133,7 +133,7 @@ class ModularRobot:
         return self.with_docks(docks, docks)
 
     def with_docks(self, docks: Mapping[str, Connection], closed: Collection[str]) -> Robot:
-        """Return the modules as one robot, with a fixed constraint for every given dock.
+        """Return the modules as one robot, with a fixed constraint for every dock of a list.
 
         Args:
             docks: by the name of the constraint.
@@ -227,11 +227,11 @@ class ModularRobot:
 
 def _parents_first(docks: Sequence[Connection]) -> list[Connection]:
     """Return docks so that a module docks before others dock to it; circles stay at the end."""
-    left, found = list(docks), list[Connection]()
+    left, ordered = list(docks), list[Connection]()
     waiting = {dock.child for dock in docks}
     while left:
         ready = [dock for dock in left if dock.parent not in waiting] or left
-        found += ready
+        ordered += ready
         waiting -= {dock.child for dock in ready}
         left = [dock for dock in left if dock not in ready]
-    return found
+    return ordered

@@ -5,7 +5,7 @@ Every module has its place in one memory, `room`. A sweep runs the kernels of al
 rows of one module and runs the rows of those that carry it: articulated-body inertias are computed
 along the path to the root only, and nothing is traced or compiled.
 
-An impulse at a dock is found by the same recursion at rest, with jumps of velocity in the place of
+An impulse at a dock follows from the same recursion at rest, with jumps of velocity in the place of
 accelerations. A module that docks moves by δ relative to the port; with I the articulated-body
 inertia of its tree it takes the impulse I (a - δ) for a jump a of the port, so that its new carrier
 feels the inertia I and the bias -I δ.
@@ -23,53 +23,30 @@ from remora.algebra import dual_quaternion, screw
 from remora.algebra.array_ops import Array
 from remora.codegen.llvm.fast_call import address
 from remora.codegen.llvm.kernel_sequence import ArrayPlace, KernelSequence, entry
-from remora.dynamics.assembly.docking.dock_functions import dock_kernel
 from remora.dynamics.assembly.docking.module_order import ModuleOrder, Seat
 from remora.dynamics.assembly.docking.module_variants import (
     BASE_Q,
     BASE_V,
     Variant,
     check_module,
+    dock_kernel,
     docked,
     floating,
 )
-from remora.dynamics.assembly.module_functions import LOAD, unpacked_load
+from remora.dynamics.assembly.module_passes import unpacked_load
+from remora.dynamics.assembly.network import AT_REST, FORWARD, LOAD, SWEEPS, ModuleMemory, Sweep
 from remora.dynamics.recursive.articulated_body import inertia_wrench
 from remora.model.robot import Robot
 
-
-class Sweep(NamedTuple):
-    """A sweep over the modules.
-
-    Attributes:
-        inward: from the leaves to the roots.
-        dock: the function of a docked module's dock.
-        at_rest: whether speeds, forces and gravity are zero, and a dock may have an offset.
-        ports: the array at ports that the dock's function reads or, inward, writes.
-        base: the array of the docked module.
-    """
-
-    inward: bool
-    dock: str
-    at_rest: bool
-    ports: str
-    base: str
-
-
-#: The sweeps by name, which is also that of the modules' kernels.
-SWEEPS = {
-    "twists": Sweep(False, "motion", False, "points", "base_twist"),
-    "inertias": Sweep(True, "load", False, "loads", "felt"),
-    "accelerations": Sweep(False, "motion", False, "rates", "base_rate"),
-    "poses": Sweep(False, "pose", False, "poses", "base_pose"),
-    "rest": Sweep(True, "load", True, "loads", "felt"),
-    "jumps": Sweep(False, "motion", True, "rates", "base_rate"),
-}
-_AT_PORTS = {"points": 6, "loads": LOAD, "rates": 6, "poses": 8}
+#: The function of a dock for each array at the base of a docked module.
+_DOCKS = {"base_twist": "motion", "base_rate": "motion", "base_pose": "pose", "felt": "load"}
+#: Arrays of a module that can dock, besides those of its passes.
 _AT_BASE = {"felt": LOAD, "base_twist": 6, "base_rate": 6, "base_pose": 8, "placement": 8,
             "offset": 6}  # fmt: skip
 #: Arrays of a call: the room, then those of the state.
 _ROOM, _Q, _V, _TAU, _RESULT = range(1, 6)
+#: The sweeps over modules.
+_KINDS = (*FORWARD, "poses", *AT_REST)
 
 
 class Jump(NamedTuple):
@@ -156,36 +133,33 @@ class ModuleNetwork:
         self._ground = ground
         self._allocate()
         count = range(len(self.names))
-        self._rows = {kind: [self._row(i, kind) for i in count] for kind in SWEEPS}
+        self._rows = {kind: [self._row(i, kind) for i in count] for kind in _KINDS}
         self._docks: dict[str, list[Array | None]] = {
-            kind: [None for _ in count] for kind in SWEEPS
+            kind: [None for _ in count] for kind in _KINDS
         }
         self._sequences: dict[str, KernelSequence] = {}
         self._bases: _Bases | None = None
         self._resting = False
 
     def _allocate(self) -> None:
-        """Give every array of every module its place."""
-        self._first: list[dict[str, int]] = []
-        widest = max(LOAD, *(v.stop - v.start for v in self.v_of))
-        at = widest  # zeros, of which every array that is zero is a part
-        for floats, docks, ports in zip(self._floating, self._docked, self.ports, strict=True):
-            memory = max(floats.memory, docks.memory if docks is not None else 0)
-            sizes = {name: width * len(ports) for name, width in _AT_PORTS.items()}
-            sizes |= {**(_AT_BASE if docks is not None else {}), "memory": memory}
-            first: dict[str, int] = {}
-            for name, size in sizes.items():
-                first[name] = at
-                at += size
-            self._first.append(first)
+        """Place the arrays of every module, as large as its larger role needs them."""
+        arrays: list[dict[str, int]] = []
+        for floats, docks in zip(self._floating, self._docked, strict=True):
+            sizes = dict(floats.arrays)
+            if docks is not None:
+                sizes |= {name: max(n, sizes.get(name, 0)) for name, n in docks.arrays.items()}
+                sizes |= _AT_BASE
+            arrays.append(sizes)
+        # first zeros, of which every array that is zero is a part
+        self._memory = ModuleMemory(arrays, max(LOAD, *(v.stop - v.start for v in self.v_of)))
         nq, nv = int(self.q_of[-1].stop), int(self.v_of[-1].stop)
-        self._room: Array = np.zeros(at)
+        self._room: Array = np.zeros(self._memory.size)
         self.q: Array = np.zeros(nq)
         self.v: Array = np.zeros(nv)
         self._tau: Array = np.zeros(nv)
         self._result: Array = np.zeros(nv)
-        arrays = (self._room, self.q, self.v, self._tau, self._result)
-        self._call = [address(array) for array in arrays]
+        of_call = (self._room, self.q, self.v, self._tau, self._result)
+        self._call = [address(array) for array in of_call]
 
     # Rows of the tables ----------------------------------------------------------------------
 
@@ -207,7 +181,7 @@ class ModuleNetwork:
             "q": ArrayPlace(_Q, q, 0), "v": ArrayPlace(_V, v, 0), "tau": ArrayPlace(_TAU, v, 0),
             "result": ArrayPlace(_RESULT, v, 0),
         }  # fmt: skip
-        if SWEEPS[kind].at_rest:
+        if kind in AT_REST:
             of_call |= {"v": zero, "tau": zero, "base_twist": zero}
         names = [name for name, _ in (*way.inputs, *way.outputs)]
         places = [of_call.get(name) or self._place(i, name) for name in names]
@@ -215,32 +189,38 @@ class ModuleNetwork:
 
     def _dock(self, i: int, kind: str) -> Array:
         """Return the entry of a docked module's dock."""
-        sweep, seat = SWEEPS[kind], self.order.seats[i]
+        sweep, seat = _sweep(kind), self.order.seats[i]
         assert seat is not None
         zero = ArrayPlace(_ROOM, 0, 0)
-        at_port = self._place(seat.parent, sweep.ports, seat.port)
+        at_port = self._place(seat.parent, sweep.port, seat.port * sweep.width)
         placement, base = self._place(i, "placement"), self._place(i, sweep.base)
-        offset = self._place(i, "offset") if sweep.at_rest else zero
-        push = zero if sweep.at_rest else ArrayPlace(_TAU, self.v_of[i].start, 0)
+        offset = self._place(i, "offset") if kind in AT_REST else zero
+        push = zero if kind in AT_REST else ArrayPlace(_TAU, self.v_of[i].start, 0)
+        dock = _DOCKS[sweep.base]
         places = {
             "motion": [placement, at_port, offset, base],
             "load": [placement, base, push, offset, at_port],
             "pose": [placement, at_port, base],
-        }[sweep.dock]
-        return entry(dock_kernel(sweep.dock).chunk_address, places)
+        }[dock]
+        return entry(dock_kernel(dock).chunk_address, places)
 
-    def _place(self, i: int, name: str, port: int = 0) -> ArrayPlace:
-        return ArrayPlace(_ROOM, self._first[i][name] + port * _AT_PORTS.get(name, 0), 0)
+    def _place(self, i: int, name: str, column: int = 0) -> ArrayPlace:
+        return ArrayPlace(_ROOM, self._memory.first[i][name] + column, 0)
 
-    def _array(self, i: int, name: str, port: int = 0) -> Array:
+    def _array(self, i: int, name: str) -> Array:
         """Return an array of a module, which may be written."""
-        size = _AT_PORTS.get(name) or _AT_BASE[name]
-        first = self._first[i][name] + port * size
-        return self._room[first : first + size]
+        first = self._memory.first[i][name]
+        return self._room[first : first + self._memory.sizes[i][name]]
+
+    def _at_port(self, seat: Seat, kind: str) -> Array:
+        """Return a row of an array at ports, which may be written."""
+        sweep = _sweep(kind)
+        row = slice(seat.port * sweep.width, (seat.port + 1) * sweep.width)
+        return self._array(seat.parent, sweep.port)[row]
 
     def _renew(self, i: int) -> None:
         """Replace the rows of a module that docked or undocked."""
-        for kind in SWEEPS:
+        for kind in _KINDS:
             self._rows[kind][i] = self._row(i, kind)
             self._docks[kind][i] = None if self.order.seats[i] is None else self._dock(i, kind)
         self._sequences.clear()
@@ -251,17 +231,17 @@ class ModuleNetwork:
     def _entries(self, kind: str, modules: Iterable[int]) -> list[Array]:
         rows, docks = self._rows[kind], self._docks[kind]
         pairs = ((rows[i], docks[i]) for i in modules)
-        inward = SWEEPS[kind].inward
-        found = [e for row, dock in pairs for e in ((row, dock) if inward else (dock, row))]
-        return [e for e in found if e is not None]
+        inward = _sweep(kind).inward
+        entries = [e for row, dock in pairs for e in ((row, dock) if inward else (dock, row))]
+        return [e for e in entries if e is not None]
 
     def _sweep(self, kind: str, modules: Sequence[int] | None = None) -> None:
-        """Run the kernels of all modules, or of some in the given order."""
+        """Run the kernels of all modules, or of some in their order."""
         if modules is None:
             sequence = self._sequences.get(kind)
             if sequence is None:
                 order = self.order.everything()
-                order = order[::-1] if SWEEPS[kind].inward else order
+                order = order[::-1] if _sweep(kind).inward else order
                 sequence = KernelSequence.of_entries(self._entries(kind, order))
                 self._sequences[kind] = sequence
         else:
@@ -279,13 +259,13 @@ class ModuleNetwork:
 
     def accelerations(self, q: Array, v: Array, tau: Array) -> Array:
         """Return vdot `(nv,)` with that of docked bases."""
-        found, bases = self.forward_dynamics(q, v, tau), self._docked_bases()
+        vdot, bases = self.forward_dynamics(q, v, tau), self._docked_bases()
         rate = self._room[bases.rate]
         if np.any(self._ground != 0.0):
             self._sweep("poses")
             rate = rate - screw.adjoint_inverse(self._room[bases.pose], self._ground)
-        found[bases.v] = rate
-        return found
+        vdot[bases.v] = rate
+        return vdot
 
     def synchronize(self) -> None:
         """Compute the coordinates and speeds of docked bases from those of their carriers."""
@@ -300,7 +280,7 @@ class ModuleNetwork:
         self.synchronize()
 
     def settled(self, q: Array, v: Array) -> tuple[Array, Array]:
-        """Return a state with that of docked bases as their carriers say."""
+        """Return a state in which docked bases follow their carriers."""
         self.settle(q, v)
         return self.q.copy(), self.v.copy()
 
@@ -310,7 +290,7 @@ class ModuleNetwork:
         return self._bases
 
     def _bases_of(self, modules: Sequence[int]) -> _Bases:
-        firsts = [(self.q_of[i].start, self.v_of[i].start, *(self._first[i][name] for name in
+        firsts = [(self.q_of[i].start, self.v_of[i].start, *(self._memory.first[i][name] for name in
                   ("base_pose", "base_twist", "base_rate"))) for i in modules]  # fmt: skip
         starts = np.array(firsts, dtype=int).reshape(-1, 5)
         sizes = (BASE_Q, BASE_V, BASE_Q, BASE_V, BASE_V)
@@ -318,7 +298,7 @@ class ModuleNetwork:
         return _Bases(list(modules), *places)
 
     def _take(self, bases: _Bases) -> None:
-        """Take over the poses and twists that sweeps have found at docked bases."""
+        """Take over the poses and twists that sweeps have computed at docked bases."""
         x = dual_quaternion.conjugate(self._base_placements[bases.modules])
         q = dual_quaternion.mul(x, self._room[bases.pose])
         same = np.sum(q[:, :4] * self.q[bases.q][:, :4], axis=1, keepdims=True) >= 0.0
@@ -334,7 +314,7 @@ class ModuleNetwork:
     def port_pose(self, seat: Seat) -> Array:
         """Return the pose of a port in the inertial frame, `(8,)`."""
         self._sweep("poses", self.order.path(seat.parent)[::-1])
-        return self._array(seat.parent, "poses", seat.port).copy()
+        return self._at_port(seat, "poses").copy()
 
     def base_pose(self, i: int) -> Array:
         """Return the pose of a root module's base body in the inertial frame, `(8,)`."""
@@ -347,7 +327,7 @@ class ModuleNetwork:
     def port_twist(self, seat: Seat) -> Array:
         """Return the twist of a port, in its frame, `(6,)`."""
         self._sweep("twists", self.order.path(seat.parent)[::-1])
-        return self._array(seat.parent, "points", seat.port).copy()
+        return self._at_port(seat, "twists").copy()
 
     def place(self, i: int, seat: Seat, placement: Array) -> None:
         """Put a root module where it would be docked, with the motion of the port.
@@ -412,7 +392,7 @@ class ModuleNetwork:
         self._take(self._bases_of([i]))
         self.v[self._base(i)[1]] += push
         self.order.undock(i)
-        self._array(seat.parent, "loads", seat.port)[:] = 0.0
+        self._at_port(seat, "inertias")[:] = 0.0
         self._renew(i)
         self._sweep("rest", [i])
         self._sweep("rest", path[1:])
@@ -440,6 +420,10 @@ class ModuleNetwork:
         self._sweep("rest", path)
         energy = 0.5 * float(screw.power(relative, impulse))
         return Jump(screw.adjoint(self._array(i, "placement"), impulse), energy)
+
+
+def _sweep(kind: str) -> Sweep:
+    return SWEEPS[AT_REST.get(kind, kind)]
 
 
 def _slices(sizes: Sequence[int]) -> list[slice]:

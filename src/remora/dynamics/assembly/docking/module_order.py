@@ -1,9 +1,4 @@
-"""The trees of modules: who is docked where, and an order in which parents come first.
-
-The order is a preorder of all trees in a doubly linked list. A subtree is contiguous in it, so that
-docking and undocking move one piece of the list, at a cost that the size of the moved tree
-determines.
-"""
+"""The trees of modules: who is docked where, and an order in which parents come first."""
 
 from __future__ import annotations
 
@@ -34,38 +29,30 @@ class ModuleOrder:
 
     def __init__(self, names: list[str]) -> None:
         """Make as many trees as there are modules."""
-        self._names, count = names, len(names)
-        self.seats: list[Seat | None] = [None] * count
+        self._names = names
+        self.seats: list[Seat | None] = [None] * len(names)
         self.children: list[dict[int, int]] = [{} for _ in names]
-        self._next = [*range(1, count + 1), 0]  # the last entry is the head of the list
-        self._before = [count, *range(count)]
 
     def everything(self) -> list[int]:
-        """Return all modules, parents before children."""
-        head = len(self._names)
-        found: list[int] = []
-        i = self._next[head]
-        while i != head:
-            found.append(i)
-            i = self._next[i]
-        return found
+        """Return all modules, tree by tree, parents before children."""
+        roots = (i for i, seat in enumerate(self.seats) if seat is None)
+        return [i for root in roots for i in self.tree(root)]
 
     def tree(self, root: int) -> list[int]:
-        """Return a module and all that it carries, parents before children."""
-        found, i = [root], root
-        for _ in range(self._size(root) - 1):
-            i = self._next[i]
-            found.append(i)
-        return found
+        """Return a module and all that it carries, in preorder."""
+        order, waiting = list[int](), [root]
+        while waiting:
+            order.append(waiting.pop())
+            waiting.extend(reversed(self.children[order[-1]].values()))
+        return order
 
     def path(self, module: int) -> list[int]:
         """Return a module and those that carry it, from itself to the root."""
-        found = [module]
-        seat = self.seats[module]
+        path, seat = [module], self.seats[module]
         while seat is not None:
-            found.append(seat.parent)
+            path.append(seat.parent)
             seat = self.seats[seat.parent]
-        return found
+        return path
 
     def check_free(self, child: int, seat: Seat, port: str) -> None:
         """Raise unless a module can dock at a seat."""
@@ -83,31 +70,13 @@ class ModuleOrder:
             raise RemoraError(f"port {port!r} of module {parent!r} is taken by {there!r}")
 
     def dock(self, child: int, seat: Seat) -> None:
-        """Put the tree of a module behind its new parent."""
-        self._move(child, seat.parent)
+        """Mount the tree of a root module on a port, which must be free."""
         self.seats[child] = seat
         self.children[seat.parent][seat.port] = child
 
     def undock(self, child: int) -> None:
-        """Put the tree of a module at the start of the list, as one of its own."""
+        """Make a docked module the root of a tree."""
         seat = self.seats[child]
         assert seat is not None
-        self._move(child, len(self._names))
         self.seats[child] = None
         del self.children[seat.parent][seat.port]
-
-    def _move(self, root: int, behind: int) -> None:
-        last = self.tree(root)[-1]
-        self._join(self._before[root], self._next[last])
-        self._join(last, self._next[behind])
-        self._join(behind, root)
-
-    def _join(self, one: int, other: int) -> None:
-        self._next[one], self._before[other] = other, one
-
-    def _size(self, root: int) -> int:
-        count, todo = 0, [root]
-        while todo:
-            count += 1
-            todo.extend(self.children[todo.pop()].values())
-        return count

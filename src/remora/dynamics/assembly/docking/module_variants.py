@@ -1,25 +1,37 @@
-"""A module on its own base and docked to another: two variants, each with its kernels.
+"""A module on a free base and docked to another: two variants, each with its kernels, and docks.
 
-Docked, the free joint of the base is gone: the base body takes the motion of the dock.
+Docked, the free joint of the base is gone: the base body takes the motion of the dock. A dock is a
+rigid connection: the base body of the child has a constant pose in the frame of the parent's port.
+The pose is an argument of what passes through the dock, so that no module is traced or compiled
+anew when it docks somewhere else.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from remora.algebra import dual_quaternion
+from remora.algebra import dual_quaternion, screw
 from remora.algebra.array_ops import Array
+from remora.codegen.ir.graph import Signature
 from remora.codegen.kernel import Kernel
-from remora.dynamics.assembly.docking.dock_functions import pose_passes
-from remora.dynamics.assembly.module_functions import ModulePass, forward_passes
-from remora.dynamics.assembly.module_kernels import Passes, module_kernel
-from remora.dynamics.assembly.robot_module import RobotModule, module_of, point_of
+from remora.dynamics.assembly.module_passes import (
+    Passes,
+    forward_passes,
+    module_kernel,
+    packed_load,
+    pose_passes,
+    unpacked_load,
+)
+from remora.dynamics.assembly.network import AT_REST, LOAD, ModulePass, exchanged
+from remora.dynamics.assembly.robot_module import RobotModule, module_of, point_of, to_outer
 from remora.dynamics.kernels.size_policy import LARGEST_STRAIGHT_LINE, fits_straight_line
 from remora.dynamics.mimic_joints import refuse_mimic_joints
+from remora.dynamics.recursive.articulated_body import inertia_wrench
 from remora.errors import RemoraError
 from remora.model.joints import is_free
 from remora.model.robot import Joint, Robot
@@ -41,10 +53,9 @@ class Variant(NamedTuple):
     skipped: tuple[int, int]
 
     @property
-    def memory(self) -> int:
-        """Numbers that its inward pass leaves for the outward one."""
-        sizes = dict(self.kernels["inertias"][1].outputs) if "inertias" in self.kernels else {}
-        return sizes.get("memory", 0)
+    def arrays(self) -> dict[str, int]:
+        """Arrays that its passes exchange: sizes by name."""
+        return exchanged(way for _, way in self.kernels.values())
 
 
 def check_module(name: str, robot: Robot) -> None:
@@ -70,7 +81,7 @@ def check_dockable(name: str, robot: Robot) -> None:
 
 
 def floating(name: str, robot: Robot, ports: Sequence[str], ground: Array) -> Variant:
-    """Return a module on its own base.
+    """Return a module on a free base.
 
     Args:
         name: of the module.
@@ -83,7 +94,7 @@ def floating(name: str, robot: Robot, ports: Sequence[str], ground: Array) -> Va
 
 
 def docked(name: str, robot: Robot, ports: Sequence[str], ground: Array) -> Variant:
-    """Return a module whose base body is given its motion; the arguments are those of `floating`.
+    """Return a module whose base body moves with a dock; the arguments are those of `floating`.
 
     Its base frame is the frame of the base body.
     """
@@ -97,14 +108,14 @@ def docked(name: str, robot: Robot, ports: Sequence[str], ground: Array) -> Vari
             )
     rigid = [_rigid(robot.joints[0]), *(_shifted(joint) for joint in robot.joints[1:])]
     without = robot.replace(joints=rigid, frames=[])
-    own = [dataclasses.replace(joint, parent=joint.parent + 1) for joint in without.joints]
-    module = RobotModule(without, ground=False, points=points, joints=tuple(own))
+    joints = [dataclasses.replace(joint, parent=joint.parent + 1) for joint in without.joints]
+    module = RobotModule(without, ground=False, points=points, joints=tuple(joints))
     return Variant(_kernels(module, ground), (BASE_Q, BASE_V))
 
 
 def _kernels(module: RobotModule, ground: Array) -> dict[str, tuple[Kernel, ModulePass]]:
-    found: dict[str, tuple[Kernel, ModulePass]] = {}
-    at_rest = {"inertias": "rest", "accelerations": "jumps"}
+    made: dict[str, tuple[Kernel, ModulePass]] = {}
+    at_rest = {name: sweep for sweep, name in AT_REST.items()}
     ways: list[tuple[Passes, Array, dict[str, str]]] = [
         (forward_passes, ground, {}), (pose_passes, ground, {}),
         (forward_passes, 0.0 * ground, at_rest),
@@ -113,8 +124,8 @@ def _kernels(module: RobotModule, ground: Array) -> dict[str, tuple[Kernel, Modu
         for way in passes(module, g):
             if names and way.name not in names:
                 continue
-            found[names.get(way.name, way.name)] = module_kernel(module, way, passes, g), way
-    return found
+            made[names.get(way.name, way.name)] = module_kernel(module, way, passes, g), way
+    return made
 
 
 def _rigid(joint: Joint) -> Joint:
@@ -136,3 +147,74 @@ def _shifted(joint: Joint) -> Joint:
         q=slice(q.start - BASE_Q, q.stop - BASE_Q),
         v=slice(v.start - BASE_V, v.stop - BASE_V),
     )
+
+
+# Docks -------------------------------------------------------------------------------------------
+
+
+class DockFunction(NamedTuple):
+    """A function of a dock.
+
+    Attributes:
+        inputs: names and sizes of its arguments.
+        outputs: names and sizes of its results.
+        function: of the arguments.
+    """
+
+    inputs: tuple[tuple[str, int], ...]
+    outputs: tuple[tuple[str, int], ...]
+    function: Callable[..., Array]
+
+
+def docked_motion(placement: Array, motion: Array, offset: Array) -> Array:
+    """Return a twist, its rate or its jump at a docked module's base body, `(..., 6)`.
+
+    Args:
+        placement: pose of the base body in the port's frame, `(..., 8)`.
+        motion: at the port, in its frame.
+        offset: what the motion of the base body is less by, in its frame: zero, but in an impulse.
+    """
+    return screw.adjoint_inverse(placement, motion) - offset
+
+
+def docked_load(placement: Array, felt: Array, push: Array, offset: Array) -> Array:
+    """Return articulated-body inertia and bias wrench of a docked module at its port, `(..., 27)`.
+
+    The base body accelerates by a - offset, with a that of the port in its frame, so that the
+    wrench is I (a - offset) + p - W.
+
+    Args:
+        placement: pose of the base body in the port's frame, `(..., 8)`.
+        felt: articulated-body inertia I and bias wrench p in the base body's frame, `(..., 27)`.
+        push: generalized force on the base body, [τ, f]: the external wrench W = [f, τ].
+        offset: see `docked_motion`.
+    """
+    load = unpacked_load(felt)
+    p = load.p - dual_quaternion.swap(push) - inertia_wrench(load, offset)
+    return packed_load(to_outer(placement, load._replace(p=p)))
+
+
+def docked_pose(placement: Array, pose: Array) -> Array:
+    """Return the pose of a docked module's base body from that of the port, `(..., 8)`."""
+    return dual_quaternion.mul(pose, placement)
+
+
+#: What passes through a dock, by name.
+DOCK_FUNCTIONS = {
+    "motion": DockFunction(
+        (("placement", 8), ("motion", 6), ("offset", 6)), (("base", 6),), docked_motion
+    ),
+    "load": DockFunction(
+        (("placement", 8), ("felt", LOAD), ("push", 6), ("offset", 6)),
+        (("load", LOAD),), docked_load,
+    ),
+    "pose": DockFunction((("placement", 8), ("pose", 8)), (("base", 8),), docked_pose),
+}  # fmt: skip
+
+
+@functools.cache
+def dock_kernel(name: str) -> Kernel:
+    """Return the kernel of a function of docks, compiled once in a process."""
+    way = DOCK_FUNCTIONS[name]
+    signatures = [Signature(key, (size,)) for key, size in way.inputs]
+    return Kernel(way.function, signatures, f"dock_{name}", "float64")
