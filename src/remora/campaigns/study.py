@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import importlib
 import os
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -33,6 +32,7 @@ from remora.simulation.batch.batch_loads import BatchLoads
 from remora.simulation.inputs.phases import known_events
 from remora.simulation.inputs.robot_loads import LOADS
 from remora.simulation.inputs.run_settings import Integrator, Physics
+from remora.simulation.recording.export import pandas
 from remora.simulation.scenario import scenario_errors as faults
 from remora.simulation.scenario.scenario import Scenario, load_scenario
 
@@ -321,8 +321,7 @@ def _table(folder: Path, how: DispersionFile, runs: int) -> Array | None:
         except (TypeError, ValueError) as error:
             raise RemoraError(f"{how.table.file}: column {column!r}: {error}") from None
     elif file.suffix == ".parquet":
-        pandas: Any = importlib.import_module("pandas")
-        frame = pandas.read_parquet(file)
+        frame = pandas().read_parquet(file)
         if column not in frame.columns:
             raise UnknownName(f"column of {how.table.file}", column, list(frame.columns))
         values = frame[column].to_numpy(float)

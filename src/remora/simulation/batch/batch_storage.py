@@ -12,12 +12,9 @@ same system and phases, single runs of an opened batch can be simulated again.
 
 from __future__ import annotations
 
-import hashlib
-import importlib
 import json
 import math
 import os
-import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -30,17 +27,22 @@ from remora.algebra.array_ops import Array
 from remora.components.system import System
 from remora.errors import RemoraError
 from remora.identity.digest import digest_or_none
-from remora.identity.json_seal import sealed, unsealed
+from remora.identity.json_seal import sealed
 from remora.model.formats.yaml.yaml import robot_to_yaml
 from remora.simulation.batch.result import Batch, BatchEvents, BatchSwitch, FinalStates
 from remora.simulation.batch.single_run import RunArguments
 from remora.simulation.inputs.phases import Phase
 from remora.simulation.inputs.run_settings import Integrator, Physics
-from remora.simulation.storage.file_format import zarr
-from remora.simulation.storage.reading import readable, stored_robot
+from remora.simulation.storage.reading import stored_robot
+from remora.simulation.storage.stored_folder import (
+    BATCH,
+    array_digest,
+    opened,
+    readable,
+    writable,
+    zarr,
+)
 
-#: Version of the format, in the attribute `remora_batch`.
-FORMAT = 4
 #: Arrays of the events.
 _EVENTS = ("counts", "times", "fired", "first")
 #: Bytes of a file of an array.
@@ -59,22 +61,16 @@ def save_batch(batch: Batch, path: str | os.PathLike[str]) -> Path:
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise RemoraError(f"{folder}: exists and is not empty; name another folder")
     arrays, attributes = _content(batch)
-    place: Path | None = None
-    try:
+    with writable(folder):
         folder.parent.mkdir(parents=True, exist_ok=True)
-        place = Path(tempfile.mkdtemp("", f".{folder.name}-", folder.parent))
-        group: Any = zarr().create_group(place / "batch")
-        for name, values in arrays.items():
-            _written(group, name, values)
-        group.attrs.update(sealed(attributes))
-        if folder.exists():
-            folder.rmdir()
-        (place / "batch").replace(folder)
-    except OSError as error:
-        raise RemoraError(f"{folder}: cannot be written: {error.strerror or error}") from error
-    finally:
-        if place is not None:
-            shutil.rmtree(place, ignore_errors=True)
+        with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as place:
+            group: Any = zarr().create_group(Path(place) / "batch")
+            for name, values in arrays.items():
+                _written(group, name, values)
+            group.attrs.update(sealed(attributes))
+            if folder.exists():
+                folder.rmdir()
+            (Path(place) / "batch").replace(folder)
     return folder
 
 
@@ -87,8 +83,7 @@ def _content(batch: Batch) -> tuple[dict[str, Array], dict[str, Any]]:
         "outcome": codes.reshape(np.shape(batch.outcome)).astype(np.uint8),
     }  # fmt: skip
     attributes: dict[str, Any] = {
-        "remora_batch": FORMAT,
-        "remora": importlib.import_module("remora").__version__,
+        **BATCH.heading(),
         "robot": robot_to_yaml(batch.robot),
         "status": batch.status,
         "outcomes": names.tolist(),
@@ -125,7 +120,7 @@ def _content(batch: Batch) -> tuple[dict[str, Array], dict[str, Any]]:
             "system": digest_or_none(batch.system), "phases": digest_or_none(own.phases),
         })  # fmt: skip
     host = {name: _on_host(x) for name, x in arrays.items()}
-    attributes["digests"] = {name: _digest(x) for name, x in host.items()}
+    attributes["digests"] = {name: array_digest(x) for name, x in host.items()}
     return host, attributes
 
 
@@ -151,20 +146,7 @@ def _written(group: Any, name: str, values: Array) -> None:
     made[...] = values
 
 
-def _digest(x: Array) -> str:
-    return hashlib.sha256(f"{x.dtype.name} {x.shape}".encode() + x.tobytes()).hexdigest()
-
-
 # Reading -----------------------------------------------------------------------------------------
-
-
-def is_batch(path: str | os.PathLike[str]) -> bool:
-    """Return whether a folder holds a batch."""
-    try:
-        told = json.loads((Path(path) / "zarr.json").read_text(encoding="utf-8"))
-        return "remora_batch" in told["attributes"]
-    except (OSError, ValueError, KeyError, TypeError):
-        return False
 
 
 def open_batch(
@@ -192,9 +174,7 @@ def open_batch(
             `phases` differ from those of the batch.
     """
     folder = Path(path)
-    group = _opened(folder)
-    with readable(folder / "zarr.json"):
-        attributes = unsealed(dict(group.attrs))
+    group, attributes = opened(BATCH, folder)
     robot = stored_robot(folder, str(attributes.get("robot", "")), mesh_root)
     with readable(folder / "zarr.json"):
         digests: dict[str, str] = dict(attributes["digests"])
@@ -261,27 +241,6 @@ def _with_arguments(
     return batch.with_arguments(mine, arguments)
 
 
-def _opened(folder: Path) -> Any:
-    """Return the group of a batch, or raise."""
-    with readable(folder):
-        if not folder.is_dir():
-            raise RemoraError(f"{folder}: there is no such folder")
-        if not (folder / "zarr.json").is_file():
-            raise RemoraError(f"{folder}: there is no batch in this folder (no zarr.json)")
-    with readable(folder / "zarr.json"):
-        group = zarr().open_group(folder, mode="r", zarr_format=3)
-        version = group.attrs.get("remora_batch")
-    if version is None:
-        run = "; it is a run: rm.open_run" if "remora_run" in group.attrs else ""
-        raise RemoraError(f"{folder}: is zarr data, but no batch of Remora{run}")
-    if version != FORMAT:
-        raise RemoraError(
-            f"{folder}: is a batch in format {version!r}, this Remora reads {FORMAT}; it was "
-            f"written by Remora {group.attrs.get('remora')}"
-        )
-    return group
-
-
 def _read(folder: Path, group: Any, name: str, digest: str) -> Array:
     """Return an array after checking the sizes of its files and its digest."""
     with readable(folder / name):
@@ -297,6 +256,6 @@ def _read(folder: Path, group: Any, name: str, digest: str) -> Array:
                 what = "is missing" if size < 0 else f"has {size} bytes instead of {each}"
                 raise RemoraError(f"{file}: {what}; the batch is damaged")
         values = np.asarray(array[...])
-    if _digest(values) != digest:
+    if array_digest(values) != digest:
         raise RemoraError(f"{folder / name}: its numbers have changed; the batch is damaged")
     return values

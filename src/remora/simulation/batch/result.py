@@ -20,6 +20,7 @@ from remora.dynamics.refusals import depends_on_constraints
 from remora.errors import RemoraError, UnknownName
 from remora.model.robot import Robot
 from remora.simulation.batch.single_run import RunArguments, run_alone
+from remora.simulation.recording.export import pandas
 from remora.simulation.recording.quantities import described
 from remora.simulation.recording.recording import Recording
 
@@ -208,10 +209,6 @@ class Batch:
         Columns are named `q.elbow`, `v.elbow`, as those of recordings; numbers of a parameter with
         several elements are `attitude.kp[0]`, ...
         """
-        try:
-            pandas: Any = importlib.import_module("pandas")
-        except ModuleNotFoundError:
-            raise RemoraError("to_pandas needs pandas: python3 -m pip install pandas") from None
         shape, count = self.ok.shape, len(self)
         columns: dict[str, Array] = {"run": np.arange(count)}
         for name, values in self.parameters.items():
@@ -231,7 +228,7 @@ class Batch:
             last = _host(values).reshape(count, -1)
             for k, (label, _) in enumerate(described(self.robot, name)):
                 columns[label] = last[:, k]
-        return pandas.DataFrame(columns)
+        return pandas().DataFrame(columns)
 
     def plot(self, *names: str, degrees: bool = True) -> Any:
         """Return a matplotlib Figure with percentile bands over all runs.

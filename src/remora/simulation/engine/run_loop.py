@@ -551,7 +551,7 @@ class RunLoop:
         }
         signals = columns.get("signals", np.zeros((len(rows), 0)))
         t = columns["t"][:, 0]
-        self._recorder.extend(
+        self._recorder.append(
             t, columns["q"], columns["v"], columns["tau"], columns["passive"],
             columns.get("wrenches"), columns["work"], self._phase, signals,
         )  # fmt: skip

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from remora.algebra.array_ops import Array, ArrayLike
+from remora.algebra.array_ops import Array
 from remora.model.robot import Robot
 from remora.simulation.recording.checkpoint import Checkpoint
 from remora.simulation.recording.constraint_switch import ConstraintSwitch
@@ -111,45 +111,7 @@ class SampleBuffer:
 
     def append(
         self,
-        t: float,
-        q: Array,
-        v: Array,
-        tau: Array,
-        passive: Array,
-        wrenches: Array | None,
-        work: ArrayLike,
-        phase: int,
-        signals: Array = _NO_VALUES,
-    ) -> None:
-        """Add a sample; see `remora.simulation.recording.quantities.RECORDED` for its columns.
-
-        A run without external wrenches in any sample (all None) has no such column; otherwise None
-        stands for zero. All signals are one vector, in the order of `signals`.
-        """
-        n = self._n
-        if n == self._capacity or (wrenches is not None and "wrenches" not in self._data):
-            self._grow(wrenches is not None or "wrenches" in self._data)
-        data = self._data
-        data["t"][n] = t
-        data["q"][n] = q
-        data["v"][n] = v
-        data["tau"][n] = tau
-        data["passive"][n] = passive
-        data["work"][n] = work
-        data["phase"][n] = phase
-        if "wrenches" in data:
-            data["wrenches"][n] = 0.0 if wrenches is None else wrenches
-        start = 0
-        for name, own in self.signals.items():
-            stop = start + math.prod(own.size)
-            data[name][n] = signals[start:stop].reshape(own.size)
-            start = stop
-        self._n = n + 1
-        self._appended()
-
-    def extend(
-        self,
-        t: Array,
+        t: float | Array,
         q: Array,
         v: Array,
         tau: Array,
@@ -157,15 +119,21 @@ class SampleBuffer:
         wrenches: Array | None,
         work: Array,
         phase: int,
-        signals: Array,
+        signals: Array = _NO_VALUES,
     ) -> None:
-        """Add several samples at once, see `append`; arrays have a leading axis of samples."""
-        if not len(t):
+        """Add a sample, or several at once as arrays with a leading axis.
+
+        `remora.simulation.recording.quantities.RECORDED` describes the columns. A run without
+        external wrenches in any sample (all None) has no such column; otherwise None stands for
+        zero. All signals of a sample are one vector, in the order of `signals`.
+        """
+        times = np.atleast_1d(t)
+        if not len(times):
             return
-        n, stop = self._n, self._n + len(t)
+        n, stop = self._n, self._n + len(times)
         if stop > self._capacity or (wrenches is not None and "wrenches" not in self._data):
             self._grow(wrenches is not None or "wrenches" in self._data, stop)
-        rows = {"t": t, "q": q, "v": v, "tau": tau, "passive": passive, "work": work}
+        rows = {"t": times, "q": q, "v": v, "tau": tau, "passive": passive, "work": work}
         for name, values in rows.items():
             self._data[name][n:stop] = values
         self._data["phase"][n:stop] = phase
@@ -174,7 +142,7 @@ class SampleBuffer:
         start = 0
         for name, own in self.signals.items():
             end = start + math.prod(own.size)
-            self._data[name][n:stop] = signals[:, start:end].reshape(-1, *own.size)
+            self._data[name][n:stop] = signals[..., start:end].reshape(-1, *own.size)
             start = end
         self._n = stop
         self._appended()

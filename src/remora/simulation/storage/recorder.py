@@ -17,13 +17,12 @@ from it, rows after the checkpoint are cut off, `t` first; earlier rows are not 
 from __future__ import annotations
 
 import contextlib
-import errno
 import importlib
 import math
 import os
 import time
 import weakref
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -52,7 +51,6 @@ from remora.simulation.recording.quantities import (
 from remora.simulation.recording.recording import RecordedEvent, Recording
 from remora.simulation.recording.samples import SampleBuffer
 from remora.simulation.storage.file_format import (
-    FORMAT,
     Spec,
     event_specs,
     fill,
@@ -60,11 +58,10 @@ from remora.simulation.storage.file_format import (
     plain,
     plain_signals,
     spec,
-    zarr,
 )
 from remora.simulation.storage.fingerprint import Acting, changed
-from remora.simulation.storage.reading import readable
 from remora.simulation.storage.resume import StoppedRun
+from remora.simulation.storage.stored_folder import RUN, readable, writable, zarr
 
 #: Final statuses of a run.
 ENDS = ("complete", "interrupted", "failed")
@@ -207,7 +204,7 @@ class _Folder:
         self._robots: dict[int, EvaluatedRobot] = {}
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="remora-recorder")
         attributes = {
-            "remora_run": FORMAT,
+            **RUN.heading(),
             "remora": run.version,
             "started": run.started,
             "status": "running",
@@ -219,7 +216,7 @@ class _Folder:
         if run.signal_columns:
             attributes["signals"] = plain_signals(run.signal_columns)
         library = zarr()
-        with _explained(path):
+        with writable(path):
             if path.exists() and not path.is_dir():
                 raise RemoraError(f"{path}: is a file; name a new folder")
             path.mkdir(parents=True, exist_ok=True)
@@ -286,7 +283,7 @@ class _Folder:
 
     def _do(self, job: Callable[[], None]) -> None:
         try:
-            with _explained(self._path):
+            with writable(self._path):
                 self._thread.submit(job).result()
         except Exception:
             self._broken = True
@@ -417,18 +414,6 @@ class _Table:
         """Resize all arrays to that many rows."""
         for array in self._arrays.values():
             array.resize((rows, *array.shape[1:]))
-
-
-@contextlib.contextmanager
-def _explained(path: Path) -> Generator[None]:
-    """Convert a disk error to one that says what to do."""
-    try:
-        yield
-    except OSError as error:
-        full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-        advice = "make room, or write elsewhere" if full else "write into a folder of your own"
-        why = error.strerror or str(error)
-        raise RemoraError(f"{path}: cannot be written: {why}; {advice}") from error
 
 
 def _locked(holder: object, path: Path) -> Callable[[], object]:

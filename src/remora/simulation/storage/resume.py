@@ -16,7 +16,8 @@ from remora.simulation.recording.checkpoint import Checkpoint, from_plain
 from remora.simulation.recording.recording import Recording
 from remora.simulation.storage.file_format import occupied, plain
 from remora.simulation.storage.fingerprint import Acting, differences
-from remora.simulation.storage.reading import open_run, opened
+from remora.simulation.storage.reading import open_run
+from remora.simulation.storage.stored_folder import RUN, opened
 
 #: Maximum number of differences named in an error.
 NAMED = 5
@@ -59,7 +60,7 @@ def stopped_run(
     folder = Path(path)
     if not folder.exists() or (folder.is_dir() and not occupied(folder)):
         return None
-    run, attributes = open_run(folder), opened(folder)[1]
+    run, attributes = open_run(folder), opened(RUN, folder)[1]
     differing = list(_differences("", _compared(run.settings), _compared(plain(settings))))
     if attributes.get("robot") != robot_to_yaml(robot):
         differing.insert(0, f"its robot {run.robot.name!r} differs from {robot.name!r}")
