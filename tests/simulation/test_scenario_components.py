@@ -7,7 +7,7 @@ import pytest
 
 import remora as rm
 from remora.simulation.inputs.loads import described
-from remora.viewer.component_table import components
+from remora.viewer.component_words import components
 from remora.viewer.figures.panels import choice, panels
 from remora.viewer.load_words import loaded
 from remora.viewer.page.plots import offered, plot_of

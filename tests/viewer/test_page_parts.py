@@ -15,7 +15,7 @@ from remora.viewer.figures import panels
 from remora.viewer.load_words import fixed
 from remora.viewer.page import batch_page, drag_target, plots, robot_page, run_page
 from remora.viewer.page.timed_page import SPEEDS, _fitting_speed
-from remora.viewer.report import drawing
+from remora.viewer.report import html_page
 from remora.viewer.scene import (
     analysis_shapes,
     constraint_marks,
@@ -345,7 +345,7 @@ def test_a_drawing_is_cleaned_and_keeps_its_size():
         '<g id="free"/><path d="M 1.25 2.04 L 3.0 4" style="stroke: #123456"/>'
         '<use href="#used"/></svg>'
     )
-    assert drawing._cleaned(svg, "two") == (
+    assert html_page._cleaned(svg, "two") == (
         '<svg role="img" aria-label="two" viewBox="0 0 10 20"><g id="used"/><g/>'
         '<path d="M 1.2 2 L 3 4" style="stroke: #123456"/><use href="#used"/></svg>'
     )

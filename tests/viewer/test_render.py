@@ -10,8 +10,7 @@ import remora as rm
 from remora.algebra import pose
 from remora.cli import main
 from remora.viewer.film import browser
-from remora.viewer.film.camera_paths import CAMERA_PATHS, camera_pose
-from remora.viewer.film.captions import captioned
+from remora.viewer.film.render import CAMERA_PATHS, camera_pose, captioned
 
 
 @pytest.mark.parametrize("path", CAMERA_PATHS)

@@ -12,11 +12,11 @@ from remora.algebra import pose
 from remora.simulation.recording.conservation import Conservation, Drift
 from remora.simulation.recording.constraint_switch import ConstraintSwitch
 from remora.viewer.figures import panels as panels_module
-from remora.viewer.figures.flat_panels import is_flat
 from remora.viewer.figures.panels import Line, Panel, choice, panels
 from remora.viewer.report import conditioning_rows, tool_story
 from remora.viewer.report import report_sections as sections
 from remora.viewer.report.peak_loads import exceeded, joint_peaks
+from remora.viewer.report.report_sections import is_flat
 from remora.viewer.report.trust import drifts, trust_line, violations
 from remora.viewer.run_tables import capture_tiles, note_of, robot_table, tiles
 

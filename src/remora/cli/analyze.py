@@ -9,7 +9,7 @@ import typer
 
 import remora as rm
 from remora.cli.console import Command, Group
-from remora.cli.robot_options import Inertia, MeshRoot, RobotFile
+from remora.cli.options import Inertia, MeshRoot, RobotFile
 from remora.errors import InvalidValue, UnknownName
 
 _Out: TypeAlias = Annotated[

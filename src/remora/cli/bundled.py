@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 import remora as rm
-from remora.cli.completion import complete_robot, complete_scenario
+from remora.cli.options import complete_robot, complete_scenario
 from remora.errors import UnknownName
 
 #: The comment at the start of a file: of YAML lines with #, of XML.

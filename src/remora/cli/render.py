@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 
 import remora as rm
-from remora.cli.robot_options import MeshRoot
+from remora.cli.options import MeshRoot
 from remora.errors import InvalidValue
 
 

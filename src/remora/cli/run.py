@@ -15,8 +15,7 @@ from rich.table import Table
 
 import remora as rm
 from remora.cli.bundled import print_scenarios
-from remora.cli.completion import complete_scenario
-from remora.cli.robot_options import Inertia, MeshRoot
+from remora.cli.options import Inertia, MeshRoot, complete_scenario
 from remora.errors import RemoraError
 from remora.model.formats.bounded_xml import shown
 

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 
 import remora as rm
-from remora.cli.robot_options import Inertia, MeshRoot, NoDynamics
+from remora.cli.options import Inertia, MeshRoot, NoDynamics
 from remora.errors import InvalidValue
 
 

@@ -17,7 +17,7 @@ from remora.model.joints import in_coordinates, kind
 from remora.model.limit_text import coordinate_text
 from remora.model.robot import Joint, Robot
 from remora.simulation.recording.recording import Recording
-from remora.viewer.controller_words import controller_text
+from remora.viewer.component_words import controller_text
 from remora.viewer.load_words import LONGEST, is_list, is_mapping, loaded, short
 from remora.viewer.run_tables import MOST_ROWS, described_phases, phase_starts
 

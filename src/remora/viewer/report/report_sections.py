@@ -9,15 +9,17 @@ import warnings
 from collections.abc import Sequence
 from html import escape
 
+import numpy as np
+
 from remora.analysis.jacobian_conditioning import Conditioning
 from remora.errors import RemoraError
 from remora.model.formats.bounded_xml import shown
 from remora.simulation.recording.recording import Recording
 from remora.viewer import run_tables
 from remora.viewer.command_words import commanded
-from remora.viewer.component_table import components
+from remora.viewer.component_words import components
 from remora.viewer.figures.figures import figure_of_panels, panels_of
-from remora.viewer.figures.flat_panels import is_flat
+from remora.viewer.figures.panels import Panel
 from remora.viewer.load_words import LONGEST, short
 from remora.viewer.report import tool_story
 from remora.viewer.report.animation_html import html_of
@@ -293,3 +295,19 @@ def figures(run: Recording, broken: bool) -> str:
             f"quantities</summary>{''.join(folded)}</details>"
         )
     return "\n".join(shown_)
+
+
+#: Variation relative to the size of the values that is none.
+NONE = 1e-9
+
+
+def is_flat(panel: Panel) -> bool:
+    """Return whether no line of a panel changes by more than rounding, or it has no line."""
+    for line in panel.lines:
+        values = line.values[np.isfinite(line.values)]
+        if not values.size:
+            continue
+        size = max(panel.scale, float(np.abs(values).max()))
+        if float(np.ptp(values)) > NONE * size:
+            return False
+    return True

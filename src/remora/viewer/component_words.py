@@ -1,21 +1,31 @@
-"""Settings of controllers, sensors and actuators in words, with the units that they declare."""
+"""Components of a run: a table of them, and their settings in words with the declared units."""
 
 from __future__ import annotations
 
 import functools
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
 from remora.algebra import pose
 from remora.components.parameter import OF_SIGNAL, Parameter, declared
+from remora.model.formats.bounded_xml import shown
 from remora.model.joints import kind
 from remora.model.limit_text import coordinate_text
 from remora.model.robot import Robot
+from remora.simulation.recording.recording import Recording
 from remora.simulation.scenario.component_table import COMPONENTS
-from remora.viewer.load_words import MOST_SETTINGS, is_list, loaded, settings_in_words, short
+from remora.viewer.load_words import (
+    LONGEST,
+    MOST_SETTINGS,
+    is_list,
+    loaded,
+    settings_in_words,
+    short,
+)
+from remora.viewer.run_tables import MOST_ROWS, TextTable
 from remora.viewer.scene.link_roles import WHEEL, role_of
 
 _TURN = 180.0 / math.pi
@@ -125,3 +135,44 @@ def _places(robot: Robot, joints: list[str], key: str, x: Any) -> str:
         own = name.removeprefix(f"{prefix}/") if prefix else name
         parts.append(f"{short(own)} {text.replace('-', '−')}")
     return f"{key} {', '.join(parts)}"
+
+
+def components(run: Recording) -> TextTable:
+    """Return a table of the components: timing, sources of inputs, signals, settings."""
+    given, wired = run.settings.get("components"), run.settings.get("connections")
+    named: Mapping[str, Any] = given if _is_mapping(given) else {}
+    sources: Mapping[str, Any] = wired if _is_mapping(wired) else {}
+    rows: list[tuple[str, ...]] = []
+    for name, settings in list(named.items())[:MOST_ROWS]:
+        own: Mapping[str, Any] = settings if _is_mapping(settings) else {}
+        reads = [
+            f"{target.removeprefix(name + '.')} ← {_source(source)}"
+            for target, source in sources.items() if target.startswith(f"{name}.")
+        ]  # fmt: skip
+        signals = [
+            f"{key.removeprefix(name + '.')} [{column.unit or '1'}]"
+            for key, column in run.signal_columns.items() if key.startswith(f"{name}.")
+        ]  # fmt: skip
+        words = component_settings(run.robot, own)
+        kind = f" ({own['made by']})" if own.get("made by") else ""
+        cells = (
+            f"{name}{kind}", _timing(own), "; ".join(reads), "; ".join(signals), ", ".join(words),
+        )  # fmt: skip
+        rows.append(tuple(shown(cell, 2 * LONGEST) for cell in cells))
+    head = ("component", "timing", "inputs", "signals and states", "settings")
+    return TextTable(head, rows, len(named) - len(rows))
+
+
+def _timing(own: Mapping[str, Any]) -> str:
+    if own.get("sample_time") is None:
+        return "continuous"
+    text = f"every {loaded(own['sample_time'])} s"
+    return text + "".join(f", {k} {loaded(own[k])} s" for k in ("offset", "delay") if own.get(k))
+
+
+def _source(source: Any) -> str:
+    return source if isinstance(source, str) else loaded(source)
+
+
+def _is_mapping(x: object) -> TypeGuard[Mapping[str, Any]]:
+    return isinstance(x, Mapping)

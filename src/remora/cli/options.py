@@ -1,4 +1,4 @@
-"""Command-line arguments and options shared by all commands that load a robot file."""
+"""Arguments and options of several commands, and shell completion of bundled names."""
 
 from __future__ import annotations
 
@@ -7,7 +7,23 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from remora.cli.completion import complete_robot
+_PACKAGE = Path(__file__).resolve().parents[1]
+
+
+def complete_robot(incomplete: str) -> list[str]:
+    """Return the bundled robots that begin as typed; the shell completes files."""
+    return _begun("robots", incomplete)
+
+
+def complete_scenario(incomplete: str) -> list[str]:
+    """Return the bundled scenarios that begin as typed; the shell completes files."""
+    return _begun("scenarios", incomplete)
+
+
+def _begun(folder: str, incomplete: str) -> list[str]:
+    names = sorted(file.stem for file in (_PACKAGE / folder).iterdir() if file.is_file())
+    return [name for name in names if name.startswith(incomplete)]
+
 
 #: ROBOT: the robot of a command.
 RobotFile: TypeAlias = Annotated[
