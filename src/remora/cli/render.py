@@ -17,9 +17,12 @@ from remora.errors import InvalidValue
 
 def render(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.")],
-    mp4: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a film.")] = None,
-    gif: Annotated[Path | None, typer.Option(metavar="FILE", help="Write an animated GIF.")] = None,
-    png: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a still.")] = None,
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="FILE", help="Films (.mp4, .gif) and stills (.png) to write, by suffix."
+        ),
+    ],
     at: Annotated[
         float | None,
         typer.Option(metavar="SECONDS", help="Time of the still, s; default: middle of the run."),
@@ -57,24 +60,21 @@ def render(
     force: Annotated[bool, typer.Option("--force", help="Replace files that exist.")] = False,
     mesh_root: MeshRoot = None,
 ) -> None:
-    """Write a film (--mp4, --gif) or a still (--png) of a run, without a window.
+    """Write a film (.mp4, .gif) or a still (.png) of a run, without a window.
 
     The pictures are drawn by Chromium or Chrome, which must be installed; nothing is downloaded.
 
-    A film: remora render runs/first --mp4 first.mp4
+    A film: remora render runs/first first.mp4
 
-    A still: remora render runs/first --png first.png --at 2.5
+    A still: remora render runs/first first.png --at 2.5
     """
-    from remora.viewer.page.server import viser_module  # late, so that help is quick
+    from remora.viewer.film.render import writer_of  # late, so that help is quick
+    from remora.viewer.page.server import viser_module
 
     viser_module()
-    files = [file for file in (mp4, gif, png) if file is not None]
-    if not files:
-        raise InvalidValue("name a file: --mp4 FILE, --gif FILE or --png FILE")
-    for option, file in (("mp4", mp4), ("gif", gif), ("png", png)):
-        if file is not None and file.suffix.lower() != f".{option}":
-            raise InvalidValue(f"--{option} {file}: the name must end in .{option}")
-        if file is not None and file.exists() and not force:
+    for file in files:
+        writer_of(file)
+        if file.exists() and not force:
             raise InvalidValue(f"{file}: exists already; --force replaces it, or name another")
     found = re.fullmatch(r"(\d{2,4})x(\d{2,4})", size)
     if found is None:

@@ -87,9 +87,7 @@ def render(
         RemoraError: if there is no browser, the extra `film` is missing, or a value is refused.
     """
     file = Path(path)
-    writer = WRITERS.get(file.suffix.lower())
-    if writer is None:
-        raise UnknownName("kind of film", file.suffix or file.name, WRITERS)
+    writer = writer_of(file)
     if camera not in CAMERA_PATHS:
         raise UnknownName("camera path", camera, CAMERA_PATHS)
     is_still = writer is _write_png
@@ -110,6 +108,14 @@ def render(
         with opened(program, page.url, size), replacing(file) as part:
             writer(part, _frames(page, shot), fps, size)
     return file
+
+
+def writer_of(file: Path) -> Callable[..., None]:
+    """Return what writes a file with this suffix, a value of `WRITERS`."""
+    writer = WRITERS.get(file.suffix.lower())
+    if writer is None:
+        raise UnknownName("kind of film", file.suffix or file.name, WRITERS)
+    return writer
 
 
 def _film_times(run: Recording, seconds: float | None, fps: int) -> NDArray[np.float64]:
