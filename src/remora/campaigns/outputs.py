@@ -7,8 +7,10 @@ between two samples has the numbers of that moment.
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -104,19 +106,9 @@ class Quantity:
 
     def of(self, samples: BlockSamples) -> Array:
         """Return the values at all samples, `(runs, n)`."""
-        told, batch = self.told, samples.batch
-        robot = batch.robot
-        if told.signal is not None:
-            x = np.asarray(batch.signals[told.signal], float)
-        elif told.joint is not None:
-            x = batch.q[..., robot.joints[told.joint].q]
-        elif told.speed is not None:
-            x = batch.v[..., robot.joints[told.speed].v]
-        else:
-            x = samples.of_frame(told.frame or "", told.of)
-            if told.of == "position" and told.point is not None:
-                x = x - np.array(told.point)
-        x = x.reshape((*batch.q.shape[:2], -1))
+        told = self.told
+        x = _SUBJECTS[_subject(told)].values(told, samples)
+        x = x.reshape((*samples.batch.q.shape[:2], -1))
         if told.minus is not None:
             x = x - np.asarray(told.minus, float)
         if told.element is not None:
@@ -124,39 +116,103 @@ class Quantity:
         return x[..., 0] if x.shape[-1] == 1 else np.sqrt(np.sum(x * x, axis=-1))
 
 
+class _Subject(NamedTuple):
+    """What a quantity is a number of.
+
+    Attributes:
+        size_and_unit: number of elements and SI unit, after checks against the system.
+        values: the values at all samples; not of what happens once.
+    """
+
+    size_and_unit: Callable[[System, QuantityFile], tuple[int, str]]
+    values: Callable[[QuantityFile, BlockSamples], Array]
+
+
+def _signal(system: System, told: QuantityFile) -> tuple[int, str]:
+    if told.signal not in system.signals:
+        raise UnknownName("signal", str(told.signal), system.signals)
+    shape, unit = system.signals[told.signal]
+    return math.prod(shape), unit
+
+
+def _signal_values(told: QuantityFile, samples: BlockSamples) -> Array:
+    return np.asarray(samples.batch.signals[told.signal or ""], float)
+
+
+def _coordinate(system: System, told: QuantityFile) -> tuple[int, str]:
+    joint = system.robot.joints[told.joint or ""]
+    if not in_coordinates(joint):
+        raise InvalidValue(f"joint {joint.name!r} ({joint.kind}) has a quaternion")
+    freedoms = kind(joint).freedoms
+    return len(freedoms), freedoms[0].coordinate_unit
+
+
+def _coordinate_values(told: QuantityFile, samples: BlockSamples) -> Array:
+    batch = samples.batch
+    return batch.q[..., batch.robot.joints[told.joint or ""].q]
+
+
+def _speed(system: System, told: QuantityFile) -> tuple[int, str]:
+    freedoms = kind(system.robot.joints[told.speed or ""]).freedoms
+    return len(freedoms), freedoms[0].speed_unit
+
+
+def _speed_values(told: QuantityFile, samples: BlockSamples) -> Array:
+    batch = samples.batch
+    return batch.v[..., batch.robot.joints[told.speed or ""].v]
+
+
+def _frame(system: System, told: QuantityFile) -> tuple[int, str]:
+    return 3, {"position": "m", "velocity": "m/s", "angular_velocity": "rad/s"}[told.of]
+
+
+def _capture(system: System, told: QuantityFile) -> tuple[int, str]:
+    known = system.robot.constraints.names
+    if told.capture not in known:
+        raise UnknownName("constraint", str(told.capture), known)
+    return 1, CAPTURE_UNITS[told.of]
+
+
+def _event(system: System, told: QuantityFile) -> tuple[int, str]:
+    return 1, "s"
+
+
+def _frame_values(told: QuantityFile, samples: BlockSamples) -> Array:
+    x = samples.of_frame(told.frame or "", told.of)
+    return x - np.array(told.point) if told.point is not None else x
+
+
+def _no_values(told: QuantityFile, samples: BlockSamples) -> Array:
+    raise NotImplementedError("an event or a capture is a moment: see `Output`")
+
+
+#: By the field of `QuantityFile` that is set.
+_SUBJECTS = {
+    "signal": _Subject(_signal, _signal_values),
+    "joint": _Subject(_coordinate, _coordinate_values),
+    "speed": _Subject(_speed, _speed_values),
+    "frame": _Subject(_frame, _frame_values),
+    "capture": _Subject(_capture, _no_values),
+    "event": _Subject(_event, _no_values),
+}
+
+
+def _subject(told: QuantityFile) -> str:
+    return next(name for name in _SUBJECTS if getattr(told, name) is not None)
+
+
 def quantity(system: System, name: str, told: QuantityFile, unit: str | None) -> Quantity:
     """Return a quantity after checking it against the system, or raise."""
-    robot = system.robot
-    if told.signal is not None:
-        if told.signal not in system.signals:
-            raise UnknownName("signal", told.signal, system.signals)
-        shape, own = system.signals[told.signal]
-        size = int(np.prod(shape))
-    elif told.joint is not None or told.speed is not None:
-        joint = robot.joints[told.joint or told.speed or ""]
-        freedoms = kind(joint).freedoms
-        if told.joint is not None and not in_coordinates(joint):
-            raise InvalidValue(f"joint {joint.name!r} ({joint.kind}) has a quaternion")
-        size = len(freedoms)
-        own = freedoms[0].coordinate_unit if told.joint is not None else freedoms[0].speed_unit
-    elif told.frame is not None:
-        size = 3
-        own = {"position": "m", "velocity": "m/s", "angular_velocity": "rad/s"}[told.of]
-    elif told.capture is not None:
-        if told.capture not in robot.constraints.names:
-            raise UnknownName("constraint", told.capture, robot.constraints.names)
-        size, own = 1, CAPTURE_UNITS[told.of]
-    else:
-        size, own = 1, "s"
+    size, own = _SUBJECTS[_subject(told)].size_and_unit(system, told)
     if told.element is not None and told.element >= size:
         raise InvalidValue(f"has {size} elements: there is no element {told.element}")
     if told.minus is not None and np.size(told.minus) not in (1, size):
         raise InvalidValue(f"minus must be one number, or {size}")
-    shown = own if unit is None else unit
-    if shown not in (own, DEGREES.get(own)):
-        allowed = " or ".join(repr(u) for u in (own, DEGREES.get(own)) if u)
-        raise InvalidValue(f"unit must be {allowed or 'left out'}, not {unit!r}")
-    return Quantity(name, told, own, shown)
+    allowed = [u for u in (own, DEGREES.get(own)) if u]
+    if unit is not None and unit not in (own, *allowed):
+        names = " or ".join(map(repr, allowed))
+        raise InvalidValue(f"unit must be {names or 'left out'}, not {unit!r}")
+    return Quantity(name, told, own, own if unit is None else unit)
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import csv
 import os
+from collections import Counter
 from dataclasses import dataclass, replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import numpy as np
@@ -234,32 +235,41 @@ RESERVED = ("run", "ok", "outcome", "end", "success")
 
 
 def _refuse_names(told: StudyFile, refuse: Any) -> None:
-    """Record names that cannot be those of stored arrays, or that two things have."""
+    """Record names that two things have, or that cannot be those of stored arrays."""
     parts = {"disperse": told.disperse, "outputs": told.outputs, "success": told.success}
-    columns = [name for part in parts.values() for name in part]
-    for name in {n for n in columns if columns.count(n) > 1 or n in RESERVED}:
-        refuse(
-            (), f"{name!r} names two of dispersions, outputs and criteria, or a column of its own"
-        )
-    stored = [(key, name, name) for key, part in parts.items() for name in part]
-    stored += [("bands", name, f"bands/{name}") for name in told.bands]
-    folders = {"bands": "bands"} if told.bands else {}  # that arrays lie in, with what is in them
-    for _, name, path in stored:
-        for k, letter in enumerate(path):
-            if letter == "/" and path[:k] != "bands":
-                folders.setdefault(path[:k], name)
-    for key, name, path in stored:
-        pieces = name.split("/")
-        if any(piece in ("", ".", "..", "zarr.json") for piece in pieces) or "\\" in name:
+    columns = Counter(name for part in parts.values() for name in part)
+    for name, count in columns.items():
+        if count > 1 or name in RESERVED:
             refuse(
-                (key, name),
-                "cannot be stored: no part of it between / may be empty, '.', '..' or zarr.json, "
-                "and it must not contain a backslash",
-            )
-        elif any(len(piece.encode()) > LONGEST or not piece.isprintable() for piece in pieces):
-            refuse((key, name), f"must be printable, with at most {LONGEST} bytes between two /")
-        elif path in folders:
-            refuse((key, name), f"cannot be stored beside {folders[path]!r}: rename one of them")
+                (), f"{name!r} names two of dispersions, outputs and criteria, or is a column of "
+                "every study",
+            )  # fmt: skip
+    paths = [(key, name, name) for key, part in parts.items() for name in part]
+    paths += [("bands", name, f"bands/{name}") for name in told.bands]
+    folders = {"bands": "bands"} if told.bands else {}  # that arrays lie in, with what is in them
+    for _, name, path in paths:
+        for parent in PurePosixPath(path).parents:
+            if str(parent) not in (".", "bands"):
+                folders.setdefault(str(parent), name)
+    for key, name, path in paths:
+        fault = _path_fault(name)
+        if not fault and path in folders:
+            fault = f"cannot be stored beside {folders[path]!r}: rename one of them"
+        if fault:
+            refuse((key, name), fault)
+
+
+def _path_fault(name: str) -> str:
+    """Return why a name cannot be the path of a stored array; empty if it can."""
+    pieces = name.split("/")
+    if any(piece in ("", ".", "..", "zarr.json") for piece in pieces) or "\\" in name:
+        return (
+            "cannot be stored: no part of it between / may be empty, '.', '..' or zarr.json, "
+            "and it must not contain a backslash"
+        )
+    if any(len(piece.encode()) > LONGEST or not piece.isprintable() for piece in pieces):
+        return f"must be printable, with at most {LONGEST} bytes between two /"
+    return ""
 
 
 def _refuse_phases(scenario: Scenario, refuse: Any) -> None:

@@ -124,12 +124,7 @@ def _kept(run: Recording) -> Table:
     table = Table(box=None, pad_edge=False)
     for name, justify in (("", "left"), ("drift", "right"), ("relative", "right"), ("to", "left")):
         table.add_column(name, justify=justify)  # type: ignore[arg-type]
-    for name, drift in (
-        ("linear momentum", found.linear_momentum),
-        ("angular momentum", found.angular_momentum),
-        ("centre of mass", found.center_of_mass),
-        ("energy and work", found.energy),
-    ):
+    for name, drift in found.drifts.items():
         table.add_row(
             name,
             f"{drift.absolute:.1e} {drift.unit}",

@@ -146,12 +146,7 @@ def _report(console: Console, told: Scenario, made: Recording, out: Path | None)
 
 
 def _add_drifts(table: Table, kept: Conservation) -> None:
-    for name, drift in (
-        ("momentum", kept.linear_momentum),
-        ("angular", kept.angular_momentum),
-        ("centre of mass", kept.center_of_mass),
-        ("energy", kept.energy),
-    ):
+    for name, drift in kept.drifts.items():
         if drift.broken_by:
             text = f"not conserved: {drift.broken_by}"
         else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeGuard
+from typing import Any
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from remora.viewer.load_words import (
     LONGEST,
     MOST_SETTINGS,
     is_list,
+    is_mapping,
     loaded,
     settings_in_words,
     short,
@@ -140,11 +141,11 @@ def _places(robot: Robot, joints: list[str], key: str, x: Any) -> str:
 def components(run: Recording) -> TextTable:
     """Return a table of the components: timing, sources of inputs, signals, settings."""
     given, wired = run.settings.get("components"), run.settings.get("connections")
-    named: Mapping[str, Any] = given if _is_mapping(given) else {}
-    sources: Mapping[str, Any] = wired if _is_mapping(wired) else {}
+    named: Mapping[str, Any] = given if is_mapping(given) else {}
+    sources: Mapping[str, Any] = wired if is_mapping(wired) else {}
     rows: list[tuple[str, ...]] = []
     for name, settings in list(named.items())[:MOST_ROWS]:
-        own: Mapping[str, Any] = settings if _is_mapping(settings) else {}
+        own: Mapping[str, Any] = settings if is_mapping(settings) else {}
         reads = [
             f"{target.removeprefix(name + '.')} ← {_source(source)}"
             for target, source in sources.items() if target.startswith(f"{name}.")
@@ -172,7 +173,3 @@ def _timing(own: Mapping[str, Any]) -> str:
 
 def _source(source: Any) -> str:
     return source if isinstance(source, str) else loaded(source)
-
-
-def _is_mapping(x: object) -> TypeGuard[Mapping[str, Any]]:
-    return isinstance(x, Mapping)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -35,41 +35,70 @@ def loaded(given: Any) -> str:
 
 
 def _loaded(given: Any) -> str:
-    if is_mapping(given):
-        if "function" in given:
-            name = str(given["function"]).rpartition("<locals>.")[2]
-            return f"function {shown(name, 80)}"
-        if "sum" in given and is_list(given["sum"]):
-            parts = [part for part in given["sum"] if part not in (None, {})]
-            return "; ".join(loaded(part) for part in parts[:MOST_SETTINGS])
-        if "made by" in given:
-            told = ", ".join(settings_in_words(given))
-            every = given.get("sample_time")
-            return f"{given['made by']}: {told}" + (f", every {every:g} s" if every else "")
-        if "sampled" in given:
-            return f"{loaded(given['sampled'])}, every {given.get('sample_time')} s"
-        if "pulse" in given and is_list(given["pulse"]):
-            start, stop = given["pulse"]
-            return f"{loaded(given.get('value'))} from {start:g} s to {stop:g} s"
-        if "profile" in given and is_list(given.get("times")):
-            times = given["times"]
-            span = f"{times[0]:g} s to {times[-1]:g} s" if times else ""
-            return f"{given['profile']} profile, {len(times)} points, {span}"
-        moves = _moved(given)
-        if moves is not None:
-            return moves
-        items = list(given.items())
-        words = [f"{short(str(name))}: {loaded(part)}" for name, part in items[:12]]
-        return ", ".join(words) + (f" and {len(items) - 12} more" if len(items) > 12 else "")
     if is_list(given):
-        flat: list[float] = np.asarray(given, dtype=float).ravel().tolist()
-        if len(flat) == 1:
-            return f"{flat[0]:.4g}"
-        if not any(flat):
-            return "zero"
-        more = ", ..." if len(flat) > 12 else ""
-        return "(" + ", ".join(f"{x:.4g}" for x in flat[:12]) + more + ")"
-    return number_text(given)
+        return _numbers(given)
+    if not is_mapping(given):
+        return number_text(given)
+    for key, (kind, words) in _FORMS.items():
+        if key in given and isinstance(given[key], kind):
+            return words(given)
+    moves = _moved(given)
+    if moves is not None:
+        return moves
+    items = list(given.items())
+    words = [f"{short(str(name))}: {loaded(part)}" for name, part in items[:12]]
+    return ", ".join(words) + (f" and {len(items) - 12} more" if len(items) > 12 else "")
+
+
+def _function(given: Mapping[str, Any]) -> str:
+    return f"function {shown(str(given['function']).rpartition('<locals>.')[2], 80)}"
+
+
+def _sum(given: Mapping[str, Any]) -> str:
+    parts = [part for part in given["sum"] if part not in (None, {})]
+    return "; ".join(loaded(part) for part in parts[:MOST_SETTINGS])
+
+
+def _component(given: Mapping[str, Any]) -> str:
+    every = given.get("sample_time")
+    timing = f", every {every:g} s" if every else ""
+    return f"{given['made by']}: {', '.join(settings_in_words(given))}{timing}"
+
+
+def _sampled(given: Mapping[str, Any]) -> str:
+    return f"{loaded(given['sampled'])}, every {given.get('sample_time')} s"
+
+
+def _pulse(given: Mapping[str, Any]) -> str:
+    start, stop = given["pulse"]
+    return f"{loaded(given.get('value'))} from {start:g} s to {stop:g} s"
+
+
+def _profile(given: Mapping[str, Any]) -> str:
+    times = given["times"]
+    span = f"{times[0]:g} s to {times[-1]:g} s" if times else ""
+    return f"{given['profile']} profile, {len(times)} points, {span}"
+
+
+#: Forms of loads, by a key and the type of its value.
+_FORMS: dict[str, tuple[Any, Callable[[Mapping[str, Any]], str]]] = {
+    "function": (object, _function),
+    "sum": ((list, tuple), _sum),
+    "made by": (object, _component),
+    "sampled": (object, _sampled),
+    "pulse": ((list, tuple), _pulse),
+    "profile": (object, _profile),
+}
+
+
+def _numbers(given: Sequence[Any]) -> str:
+    flat: list[float] = np.asarray(given, dtype=float).ravel().tolist()
+    if len(flat) == 1:
+        return f"{flat[0]:.4g}"
+    if not any(flat):
+        return "zero"
+    more = ", ..." if len(flat) > 12 else ""
+    return "(" + ", ".join(f"{x:.4g}" for x in flat[:12]) + more + ")"
 
 
 def settings_in_words(given: Mapping[str, Any]) -> list[str]:

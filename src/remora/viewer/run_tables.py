@@ -18,7 +18,6 @@ from remora.model.joints import is_free, kind
 from remora.model.limit_text import coordinate_text, range_text
 from remora.model.robot import Joint, Robot
 from remora.simulation.integrators.table import INTEGRATORS
-from remora.simulation.recording.conservation import Drift
 from remora.simulation.recording.recording import Recording
 from remora.viewer.load_words import LONGEST, is_list, is_mapping, number_text, short
 from remora.viewer.scene.link_roles import WHEEL, role_of
@@ -230,13 +229,7 @@ def conservation_table(run: Recording) -> TextTable:
     """Return the rows of `run.conservation()`."""
     kept = run.conservation()
     rows: list[tuple[str, ...]] = []
-    drifts: tuple[tuple[str, Drift], ...] = (
-        ("linear momentum", kept.linear_momentum),
-        ("angular momentum", kept.angular_momentum),
-        ("centre of mass on its line", kept.center_of_mass),
-        ("energy balance", kept.energy),
-    )
-    for name, drift in drifts:
+    for name, drift in kept.drifts.items():
         if drift.broken_by:
             rows.append((name, "", "", f"not conserved: {drift.broken_by}"))
             continue

@@ -123,19 +123,20 @@ def figure_of_panels(run: Recording, chosen: Sequence[Panel]) -> Any:
 
 def _asked(run: Recording, what: Sequence[str | Sequence[str]], degrees: bool) -> list[Panel]:
     """Return the panels for the requested quantities, joints, bodies and frames."""
-    known = {*PANELS, *run.signal_columns}
-    quantities = [x for x in what if isinstance(x, str) and x in known]
-    others = [[x] if isinstance(x, str) else x for x in what if x not in quantities]
-    names = [name for some in others for name in some]
+    quantities: list[str] = []
+    names: list[str] = []  # of joints, bodies and frames
+    for x in what:
+        if isinstance(x, str) and (x in PANELS or x in run.signal_columns):
+            quantities.append(x)
+        else:
+            names += [x] if isinstance(x, str) else x
     of = choice(run, names, degrees)
     if names and not quantities:
-        joints = [name for name in names if name in run.robot.joints]
-        quantities = ["q", "v", "tau"] if joints else []
-        quantities += ["position", "attitude"] if len(joints) < len(names) else []
+        joints = sum(name in run.robot.joints for name in names)
+        quantities += ["q", "v", "tau"] if joints else []
+        quantities += ["position", "attitude"] if joints < len(names) else []
     found = [panel for name in quantities or OVERVIEW for panel in panels(run, name, of)]
-    if not quantities:
-        found = [panel for panel in found if panel.lines]
-    return [part for panel in found for part in split(panel)]
+    return [part for panel in found if quantities or panel.lines for part in split(panel)]
 
 
 def split(panel: Panel) -> list[Panel]:

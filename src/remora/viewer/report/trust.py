@@ -12,13 +12,7 @@ NOTHING = 1e-12
 
 def drifts(kept: Conservation) -> list[tuple[str, Drift]]:
     """Return the quantities that are conserved in this run, by name."""
-    rows = (
-        ("linear momentum", kept.linear_momentum),
-        ("angular momentum", kept.angular_momentum),
-        ("centre of mass", kept.center_of_mass),
-        ("energy balance", kept.energy),
-    )
-    return [(name, drift) for name, drift in rows if not drift.broken_by]
+    return [(name, drift) for name, drift in kept.drifts.items() if not drift.broken_by]
 
 
 def violations(kept: Conservation) -> list[str]:
