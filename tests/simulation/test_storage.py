@@ -492,7 +492,7 @@ DAMAGE = {
         lambda p: edit(p / "zarr.json", robot=rm.robot_to_yaml(rm.load("servicer"))),
         "was not expected",
     ),
-    "newer": (lambda p: edit(p / "zarr.json", remora_run=7), "format 7, this Remora reads 2"),
+    "newer": (lambda p: edit(p / "zarr.json", remora_run=7), "format 7, this Remora reads 3"),
     "foreign group": (
         lambda p: (p / "zarr.json").write_text('{"zarr_format": 3, "node_type": "group"}'),
         "no run of Remora",

@@ -39,8 +39,8 @@ def _loaded(given: Any) -> str:
         return _numbers(given)
     if not is_mapping(given):
         return number_text(given)
-    for key, (kind, words) in _FORMS.items():
-        if key in given and isinstance(given[key], kind):
+    for key, (listed, words) in _FORMS.items():
+        if key in given and (not listed or is_list(given.get(listed))):
             return words(given)
     moves = _moved(given)
     if moves is not None:
@@ -80,14 +80,14 @@ def _profile(given: Mapping[str, Any]) -> str:
     return f"{given['profile']} profile, {len(times)} points, {span}"
 
 
-#: Forms of loads, by a key and the type of its value.
-_FORMS: dict[str, tuple[Any, Callable[[Mapping[str, Any]], str]]] = {
-    "function": (object, _function),
-    "sum": ((list, tuple), _sum),
-    "made by": (object, _component),
-    "sampled": (object, _sampled),
-    "pulse": ((list, tuple), _pulse),
-    "profile": (object, _profile),
+#: Forms of loads by a key: a key whose value must be a list, or "", and the form in words.
+_FORMS: dict[str, tuple[str, Callable[[Mapping[str, Any]], str]]] = {
+    "function": ("", _function),
+    "sum": ("sum", _sum),
+    "made by": ("", _component),
+    "sampled": ("", _sampled),
+    "pulse": ("pulse", _pulse),
+    "profile": ("times", _profile),
 }
 
 

@@ -41,7 +41,7 @@ class SampleBuffer:
         phase_starts: start time of each phase, s.
         events: events in order.
         switches: switches of constraints in order.
-        mark: checkpoint to resume from, None: only from the start.
+        checkpoint: checkpoint to resume from, None: only from the start.
         saves: whether checkpoints are needed.
         signals: signals of components, see `signal_columns`.
     """
@@ -64,7 +64,7 @@ class SampleBuffer:
         self.phase_starts: list[float] = []
         self.events: list[RecordedEvent] = []
         self.switches: list[ConstraintSwitch] = []
-        self.mark: Checkpoint | None = None
+        self.checkpoint: Checkpoint | None = None
         self._data: dict[str, Array] = {}
         self._n = self._capacity = self._returned = 0
 
@@ -77,17 +77,17 @@ class SampleBuffer:
         """Time of the last sample, s; -inf if there is none."""
         return float(self._data["t"][self._n - 1]) if self._n else -np.inf
 
-    def take_up(self, run: Recording, mark: Checkpoint) -> None:
+    def resume(self, run: Recording, checkpoint: Checkpoint) -> None:
         """Continue a recorded run from its checkpoint; there is no sample yet."""
-        self.started, self.mark, self._n = run.started, mark, mark.samples
-        self.phase_starts = list(run.phase_starts[: mark.phase + 1])
-        self.events = list(run.events[: mark.events])
-        self.switches = [s for s in run.switches if s.phase <= mark.phase]
+        self.started, self.checkpoint, self._n = run.started, checkpoint, checkpoint.samples
+        self.phase_starts = list(run.phase_starts[: checkpoint.phase + 1])
+        self.events = list(run.events[: checkpoint.events])
+        self.switches = [s for s in run.switches if s.phase <= checkpoint.phase]
         self._grow(run.wrenches is not None)
         for name, rows in self._data.items():
             rows[: self._n] = run.columns[name][: self._n]
 
-    def take_back(self, run: Recording) -> None:
+    def restore(self, run: Recording) -> None:
         """Return to what a recording of this run holds."""
         self._n, self._returned = len(run), 0
         self.phase_starts, self.events = list(run.phase_starts), list(run.events)
@@ -98,13 +98,13 @@ class SampleBuffer:
         for name, rows in self._data.items():
             rows[: self._n] = run.columns[name]
 
-    def cut(self, mark: Checkpoint | None) -> None:
+    def truncate(self, checkpoint: Checkpoint | None) -> None:
         """Take the run back to a checkpoint, or to its start; recordings keep what they hold."""
         self.status, self.message = "running", ""
-        self._n = 0 if mark is None else mark.samples
-        phase = -1 if mark is None else mark.phase
+        self._n = 0 if checkpoint is None else checkpoint.samples
+        phase = -1 if checkpoint is None else checkpoint.phase
         self.phase_starts = self.phase_starts[: phase + 1]
-        self.events = self.events[: 0 if mark is None else mark.events]
+        self.events = self.events[: 0 if checkpoint is None else checkpoint.events]
         self.switches = [s for s in self.switches if s.phase <= phase]
         if self._n < self._returned:
             self._data, self._returned = {k: x.copy() for k, x in self._data.items()}, 0

@@ -28,11 +28,11 @@ class StoppedRun(NamedTuple):
 
     Attributes:
         run: the samples recorded so far.
-        mark: checkpoint to resume from; None: only from the start.
+        checkpoint: checkpoint to resume from; None: only from the start.
     """
 
     run: Recording
-    mark: Checkpoint | None
+    checkpoint: Checkpoint | None
 
 
 def stopped_run(
@@ -74,24 +74,24 @@ def stopped_run(
     if not assume_unchanged:
         _refuse_unknown(folder, there, acting)
     run = replace(run, robot=robot)
-    told: Any = attributes.get("mark")
+    told: Any = attributes.get("checkpoint")
     if told is None:
         return StoppedRun(run, None)
     try:
-        mark = from_plain(told)
+        checkpoint = from_plain(told)
     except (KeyError, TypeError, ValueError) as error:
-        raise RemoraError(f"{folder}: its mark is damaged: {error}") from error
-    if mark.changed and run.status != "complete" and not assume_unchanged:
+        raise RemoraError(f"{folder}: its checkpoint is damaged: {error}") from error
+    if checkpoint.changed and run.status != "complete" and not assume_unchanged:
         raise RemoraError(
-            f"{folder}: cannot be resumed to the last bit: {', '.join(mark.changed[:NAMED])} "
+            f"{folder}: cannot be resumed to the last bit: {', '.join(checkpoint.changed[:NAMED])} "
             "changed during the run, and the internal state of a controller is not saved; to "
             "resume with its present state, pass rm.Record(..., assume_unchanged=True)"
         )
-    if mark.samples > len(run) or mark.events > len(run.events):
+    if checkpoint.samples > len(run) or checkpoint.events > len(run.events):
         raise RemoraError(
             f"{folder}: has fewer samples than recorded in its attributes; it is damaged"
         )
-    return StoppedRun(run, mark)
+    return StoppedRun(run, checkpoint)
 
 
 def _refuse_unknown(folder: Path, there: Any, acting: Acting) -> None:

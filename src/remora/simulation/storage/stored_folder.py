@@ -56,7 +56,7 @@ class Kind(NamedTuple):
             )
 
 
-RUN = Kind("run", 2, "rm.open_run")
+RUN = Kind("run", 3, "rm.open_run")
 BATCH = Kind("batch", 4, "rm.open_batch")
 CAMPAIGN = Kind("campaign", 3, "rm.open_campaign")
 
