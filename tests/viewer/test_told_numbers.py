@@ -101,7 +101,7 @@ def test_components_are_told_with_timing_inputs_and_signals(run):
     }  # fmt: skip
     columns = {"gyro.rate": SimpleNamespace(unit="rad/s"), "pd.gain": SimpleNamespace(unit="")}
     told = SimpleNamespace(settings=settings, robot=run.robot, signal_columns=columns)
-    table = component_words.components(told)
+    table = component_words.component_table(told)
     assert table.rows == [
         ("gyro (rate_gyro)", "every 0.5 s, offset 0.1 s", "in ← x.y", "rate [rad/s]", "noise 2"),
         (
@@ -115,7 +115,8 @@ def test_components_are_told_with_timing_inputs_and_signals(run):
     assert table.more == 0
     many = {f"c{k}": {} for k in range(103)}
     told.settings = {"components": many}
-    assert (len(component_words.components(told).rows), component_words.components(told).more) == (
+    table = component_words.component_table(told)
+    assert (len(table.rows), table.more) == (
         100, 3,
     )  # fmt: skip
 

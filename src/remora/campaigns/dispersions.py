@@ -105,19 +105,19 @@ INVERSE = {
 
 
 def dispersion(
-    name: str, told: DispersionFile, nominal: float, rows: Array | None = None
+    name: str, settings: DispersionFile, nominal: float, rows: Array | None = None
 ) -> Dispersion:
     """Return a dispersion with its defaults filled in, or raise.
 
     Args:
         name: of the number.
-        told: from the file.
+        settings: from the file.
         nominal: value in the scenario.
         rows: column of a table.
     """
-    kind = told.distribution
-    given = getattr(told, kind)
-    centre = {"value": nominal, "offset": 0.0, "factor": 1.0}[told.as_]
+    kind = settings.distribution
+    given = getattr(settings, kind)
+    centre = {"value": nominal, "offset": 0.0, "factor": 1.0}[settings.as_]
     numbers: dict[str, float] = {}
     if kind != "table":
         for key, value in given.model_dump().items():
@@ -131,7 +131,7 @@ def dispersion(
                 f"its range from {numbers['low']:g} to {numbers['high']:g} is more than "
                 f"{FARTHEST:g} standard deviations away from the mean {numbers['mean']:g}"
             )
-    return Dispersion(name, kind, numbers, told.as_, nominal, rows)
+    return Dispersion(name, kind, numbers, settings.as_, nominal, rows)
 
 
 def correlation_factor(names: Sequence[str], matrix: Sequence[Sequence[float]]) -> Array:

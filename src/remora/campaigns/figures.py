@@ -60,8 +60,8 @@ def distributions(campaign: Campaign, study: Study) -> Any:
         for value, style in ((median, "-"), (top, "--")):
             ax.axvline(value, color=INK, linewidth=0.8, linestyle=style)
         for criterion in study.success.values():
-            if criterion.told.output == own.name:
-                for bound in (criterion.told.below, criterion.told.above):
+            if criterion.settings.output == own.name:
+                for bound in (criterion.settings.below, criterion.settings.above):
                     if bound is not None and low <= own.shown(np.array(bound)) <= high:
                         ax.axvline(own.shown(np.array(bound)), color=COLOURS[1], linewidth=1.2)
         ax.set_title(own.name)

@@ -136,9 +136,9 @@ class CampaignFolder:
                 whole[: len(values)] = values
                 self._replace(name, block.start, whole)
             digests = {name: array_digest(values) for name, values in _named(block).items()}
-            told = {"start": block.start, "stop": stop, "digests": digests,
+            marker = {"start": block.start, "stop": stop, "digests": digests,
                     "processor": block.processor}  # fmt: skip
-            write_text(self._marker(block.start), json.dumps(sealed(told)))
+            write_text(self._marker_path(block.start), json.dumps(sealed(marker)))
 
     def _replace(self, name: str, start: int, values: Array) -> None:
         """Write a shard; zarr would read the one that is there, which may be damaged."""
@@ -178,12 +178,12 @@ class CampaignFolder:
         found: set[int] = set()
         for start, stop in self.spans():
             try:
-                told = self._told(start)
-                for name in self.names() if told else ():
-                    self._checked(name, start, stop, told)
+                marker = self._marker(start)
+                for name in self.names() if marker else ():
+                    self._checked(name, start, stop, marker)
             except RemoraError:
                 continue
-            if told:
+            if marker:
                 found.add(start)
         return found
 
@@ -203,26 +203,26 @@ class CampaignFolder:
         wide = (len(self.info["times"]),) if name.startswith("bands/") else ()
         found = np.full((self.runs, *wide), np.nan)
         for start, stop in self.spans():
-            told = self._told(start)
-            if told:
-                found[start:stop] = self._checked(name, start, stop, told)
+            marker = self._marker(start)
+            if marker:
+                found[start:stop] = self._checked(name, start, stop, marker)
         return found
 
-    def _told(self, start: int) -> dict[str, Any]:
+    def _marker(self, start: int) -> dict[str, Any]:
         """Return the content of the marker of a block, nothing if it is not complete yet."""
-        file = self._marker(start)
+        file = self._marker_path(start)
         with readable(file):
             try:
                 return unsealed(json.loads(file.read_bytes()))
             except FileNotFoundError:
                 return {}
 
-    def _checked(self, name: str, start: int, stop: int, told: Mapping[str, Any]) -> Array:
+    def _checked(self, name: str, start: int, stop: int, marker: Mapping[str, Any]) -> Array:
         """Return the numbers of a complete block after comparing them with its marker."""
         place = self.path / "results.zarr" / name
         with readable(place):
             values = np.asarray(self._array(name, "r")[start:stop])
-        if told["digests"].get(name) != array_digest(values):
+        if marker["digests"].get(name) != array_digest(values):
             raise RemoraError(
                 f"{place}: the numbers of the runs {start} to {stop - 1} have changed since they "
                 "were written; the campaign is damaged, and resume computes them again"
@@ -240,9 +240,9 @@ class CampaignFolder:
         """Return which processor computed each stored block, by its first run."""
         found: dict[int, str] = {}
         for start, _ in self.spans():
-            told = self._told(start)
-            if told:
-                found[start] = str(told["processor"])
+            marker = self._marker(start)
+            if marker:
+                found[start] = str(marker["processor"])
         return found
 
     def frame(self) -> Any:
@@ -264,7 +264,7 @@ class CampaignFolder:
         columns["processor"] = [by_block.get(int(start), "cpu") for start in runs]
         return pandas().DataFrame(columns)
 
-    def _marker(self, start: int) -> Path:
+    def _marker_path(self, start: int) -> Path:
         return self.path / "blocks" / f"{start // self.block:06d}.json"
 
 

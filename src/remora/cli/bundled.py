@@ -68,8 +68,8 @@ def print_scenarios() -> None:
     """Print the table of bundled scenarios."""
     rows: list[tuple[str, ...]] = []
     for own in rm.bundled("scenarios"):
-        told = rm.load_scenario(own)
-        rows.append((own, told.robot.name, f"{told.duration:g}", told.description))
+        scenario = rm.load_scenario(own)
+        rows.append((own, scenario.robot.name, f"{scenario.duration:g}", scenario.description))
     _print_table(("scenario", "robot", "#s", "what happens"), rows)
 
 

@@ -32,34 +32,34 @@ from remora.viewer.scene.link_roles import WHEEL, role_of
 _TURN = 180.0 / math.pi
 
 
-def controller_text(robot: Robot, given: Mapping[str, Any]) -> str:
+def controller_text(robot: Robot, settings: Mapping[str, Any]) -> str:
     """Return a controller with its settings and units in one line."""
-    every = given.get("sample_time")
-    words = component_settings(robot, given)
-    told = f": {', '.join(words)}" if words else ""
-    return f"{given.get('made by')}{told}" + (f", every {loaded(every)} s" if every else "")
+    every = settings.get("sample_time")
+    words = component_settings(robot, settings)
+    text = f": {', '.join(words)}" if words else ""
+    return f"{settings.get('made by')}{text}" + (f", every {loaded(every)} s" if every else "")
 
 
-def component_settings(robot: Robot, given: Mapping[str, Any]) -> list[str]:
+def component_settings(robot: Robot, settings: Mapping[str, Any]) -> list[str]:
     """Return the settings of a component with units; those with a number for each joint by joint.
 
     Args:
         robot: the robot.
-        given: the settings, as stored with a run.
+        settings: the settings, as stored with a run.
     """
-    parameters = _parameters().get(str(given.get("made by")), {})
-    joints = _joints(robot, given)
+    parameters = _parameters().get(str(settings.get("made by")), {})
+    joints = _joints(robot, settings)
     words: list[str] = []
-    for key, x in given.items():
+    for key, x in settings.items():
         own = parameters.get(key)
-        if key == "joints" and len(joints) > 1 and "goal" in given:
+        if key == "joints" and len(joints) > 1 and "goal" in settings:
             continue  # they are named beside the numbers
         if own is None or x in (None, "", [], False):
             words += settings_in_words({key: x})
         elif own.kind == "number" and not np.any(x):
             continue
         elif own.unit == OF_SIGNAL:
-            words.append(f"{key} {loaded(x)} {given.get('unit', '')}".rstrip())
+            words.append(f"{key} {loaded(x)} {settings.get('unit', '')}".rstrip())
         else:
             words.append(_setting(robot, joints, key, own, x))
     return words[:MOST_SETTINGS]
@@ -71,8 +71,8 @@ def _parameters() -> dict[str, Mapping[str, Parameter]]:
     return {row.__name__: declared(row) for row in COMPONENTS.values()}
 
 
-def _joints(robot: Robot, given: Mapping[str, Any]) -> list[str]:
-    names = given.get("joints")
+def _joints(robot: Robot, settings: Mapping[str, Any]) -> list[str]:
+    names = settings.get("joints")
     return [str(n) for n in names if str(n) in robot.joints] if is_list(names) else []
 
 
@@ -138,11 +138,11 @@ def _places(robot: Robot, joints: list[str], key: str, x: Any) -> str:
     return f"{key} {', '.join(parts)}"
 
 
-def components(run: Recording) -> TextTable:
+def component_table(run: Recording) -> TextTable:
     """Return a table of the components: timing, sources of inputs, signals, settings."""
-    given, wired = run.settings.get("components"), run.settings.get("connections")
-    named: Mapping[str, Any] = given if is_mapping(given) else {}
-    sources: Mapping[str, Any] = wired if is_mapping(wired) else {}
+    components, connections = run.settings.get("components"), run.settings.get("connections")
+    named: Mapping[str, Any] = components if is_mapping(components) else {}
+    sources: Mapping[str, Any] = connections if is_mapping(connections) else {}
     rows: list[tuple[str, ...]] = []
     for name, settings in list(named.items())[:MOST_ROWS]:
         own: Mapping[str, Any] = settings if is_mapping(settings) else {}

@@ -10,7 +10,7 @@ import numpy as np
 
 from remora.model.formats.bounded_xml import shown
 
-#: Maximum number of settings of a component, and those that are told elsewhere.
+#: Maximum number of settings of a component, and those that are shown elsewhere.
 MOST_SETTINGS = 12
 _NOT_SETTINGS = ("made by", "name", "sample_time", "offset", "delay")
 #: Maximum characters of a name in a title.
@@ -26,58 +26,58 @@ def short(name: str, length: int = NAME) -> str:
     return name if len(name) <= length else f"{name[: length - 1 - half]}…{name[-half:]}"
 
 
-def loaded(given: Any) -> str:
+def loaded(settings: Any) -> str:
     """Describe the loads in the settings of a run in words."""
     try:
-        return _loaded(given)
+        return _loaded(settings)
     except (TypeError, ValueError, LookupError):  # settings on disk may be damaged
-        return shown(repr(given))
+        return shown(repr(settings))
 
 
-def _loaded(given: Any) -> str:
-    if is_list(given):
-        return _numbers(given)
-    if not is_mapping(given):
-        return number_text(given)
+def _loaded(settings: Any) -> str:
+    if is_list(settings):
+        return _numbers(settings)
+    if not is_mapping(settings):
+        return number_text(settings)
     for key, (listed, words) in _FORMS.items():
-        if key in given and (not listed or is_list(given.get(listed))):
-            return words(given)
-    moves = _moved(given)
+        if key in settings and (not listed or is_list(settings.get(listed))):
+            return words(settings)
+    moves = _moved(settings)
     if moves is not None:
         return moves
-    items = list(given.items())
+    items = list(settings.items())
     words = [f"{short(str(name))}: {loaded(part)}" for name, part in items[:12]]
     return ", ".join(words) + (f" and {len(items) - 12} more" if len(items) > 12 else "")
 
 
-def _function(given: Mapping[str, Any]) -> str:
-    return f"function {shown(str(given['function']).rpartition('<locals>.')[2], 80)}"
+def _function(settings: Mapping[str, Any]) -> str:
+    return f"function {shown(str(settings['function']).rpartition('<locals>.')[2], 80)}"
 
 
-def _sum(given: Mapping[str, Any]) -> str:
-    parts = [part for part in given["sum"] if part not in (None, {})]
+def _sum(settings: Mapping[str, Any]) -> str:
+    parts = [part for part in settings["sum"] if part not in (None, {})]
     return "; ".join(loaded(part) for part in parts[:MOST_SETTINGS])
 
 
-def _component(given: Mapping[str, Any]) -> str:
-    every = given.get("sample_time")
+def _component(settings: Mapping[str, Any]) -> str:
+    every = settings.get("sample_time")
     timing = f", every {every:g} s" if every else ""
-    return f"{given['made by']}: {', '.join(settings_in_words(given))}{timing}"
+    return f"{settings['made by']}: {', '.join(settings_in_words(settings))}{timing}"
 
 
-def _sampled(given: Mapping[str, Any]) -> str:
-    return f"{loaded(given['sampled'])}, every {given.get('sample_time')} s"
+def _sampled(settings: Mapping[str, Any]) -> str:
+    return f"{loaded(settings['sampled'])}, every {settings.get('sample_time')} s"
 
 
-def _pulse(given: Mapping[str, Any]) -> str:
-    start, stop = given["pulse"]
-    return f"{loaded(given.get('value'))} from {start:g} s to {stop:g} s"
+def _pulse(settings: Mapping[str, Any]) -> str:
+    start, stop = settings["pulse"]
+    return f"{loaded(settings.get('value'))} from {start:g} s to {stop:g} s"
 
 
-def _profile(given: Mapping[str, Any]) -> str:
-    times = given["times"]
+def _profile(settings: Mapping[str, Any]) -> str:
+    times = settings["times"]
     span = f"{times[0]:g} s to {times[-1]:g} s" if times else ""
-    return f"{given['profile']} profile, {len(times)} points, {span}"
+    return f"{settings['profile']} profile, {len(times)} points, {span}"
 
 
 #: Forms of loads by a key: a key whose value must be a list, or "", and the form in words.
@@ -91,8 +91,8 @@ _FORMS: dict[str, tuple[str, Callable[[Mapping[str, Any]], str]]] = {
 }
 
 
-def _numbers(given: Sequence[Any]) -> str:
-    flat: list[float] = np.asarray(given, dtype=float).ravel().tolist()
+def _numbers(numbers: Sequence[Any]) -> str:
+    flat: list[float] = np.asarray(numbers, dtype=float).ravel().tolist()
     if len(flat) == 1:
         return f"{flat[0]:.4g}"
     if not any(flat):
@@ -101,10 +101,10 @@ def _numbers(given: Sequence[Any]) -> str:
     return "(" + ", ".join(f"{x:.4g}" for x in flat[:12]) + more + ")"
 
 
-def settings_in_words(given: Mapping[str, Any]) -> list[str]:
+def settings_in_words(settings: Mapping[str, Any]) -> list[str]:
     """Return the settings of a component or controller, without its timing and what is empty."""
     words: list[str] = []
-    for key, x in given.items():
+    for key, x in settings.items():
         if key in _NOT_SETTINGS or key.endswith("_places") or x in (None, "", [], False):
             continue
         if x is True:
@@ -116,10 +116,10 @@ def settings_in_words(given: Mapping[str, Any]) -> list[str]:
     return words[:MOST_SETTINGS]
 
 
-def _moved(given: Mapping[str, Any]) -> str | None:
+def _moved(settings: Mapping[str, Any]) -> str | None:
     """Describe a prescribed joint motion in words; None for other inputs."""
-    if "motion" in given:
-        inner, breaks = given["motion"], given.get("breaks") or [0.0]
+    if "motion" in settings:
+        inner, breaks = settings["motion"], settings.get("breaks") or [0.0]
         if is_mapping(inner) and {"from", "to"} <= set(inner):
             ends = f"{loaded(inner['from'])} to {loaded(inner['to'])}"
             return f"{ends} from {breaks[0]:g} s to {breaks[-1]:g} s"
@@ -129,11 +129,11 @@ def _moved(given: Mapping[str, Any]) -> str | None:
             points = f"a curve through {len(times)} points"
             return f"{ends} from {times[0]:g} s to {times[-1]:g} s, {points}"
         return loaded(inner)
-    if {"to", "between"} <= set(given):
-        start, stop = given["between"]
-        return f"to {loaded(given['to'])} from {start:g} s to {stop:g} s"
-    if {"through", "times"} <= set(given):
-        values, times = given["through"], given["times"]
+    if {"to", "between"} <= set(settings):
+        start, stop = settings["between"]
+        return f"to {loaded(settings['to'])} from {start:g} s to {stop:g} s"
+    if {"through", "times"} <= set(settings):
+        values, times = settings["through"], settings["times"]
         return f"to {loaded(values[-1])} at {times[-1]:g} s, a curve through {len(times)} points"
     return None
 

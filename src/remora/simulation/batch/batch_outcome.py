@@ -106,7 +106,7 @@ def _raise_failed(batch: Batch, fine: Array, failed: int) -> None:
     place = tuple(first[:-1].tolist())
     name = ", ".join(map(str, place))
     why = str(batch.outcome[place])
-    told = {
+    reason = {
         "event is NaN": "the function of an event is NaN there, one of "
         + _event_names(batch.system),
         "invalid reset": "the reset at an event returned numbers that are not finite, or a "
@@ -119,11 +119,11 @@ def _raise_failed(batch: Batch, fine: Array, failed: int) -> None:
     }.get(why, "its step is too long, or what acts drives it to infinity" + _culprit(batch, place))
     fault = _fault(batch, place)
     if fault.startswith(BAD_FUNCTION):
-        told = fault
+        reason = fault
     elif fault and why == "event is NaN":  # of a state to which what acts has driven it
-        told = f"what acts drives it to no finite state: {fault}"
-    elif fault and fault not in told:
-        told += f"; {fault}"
+        reason = f"what acts drives it to no finite state: {fault}"
+    elif fault and fault not in reason:
+        reason += f"; {fault}"
     early = why in OUTCOMES[TOO_SHORT:]
     if early:
         head = f"{failed} of {batch.ok.size} runs could not be finished, among them run [{name}]"
@@ -135,7 +135,7 @@ def _raise_failed(batch: Batch, fine: Array, failed: int) -> None:
     if early:
         time = float(batch.end[place])
     raise SimulationError(
-        f"{head}: {told} (rm.Record(failures='keep') returns the other runs)",
+        f"{head}: {reason} (rm.Record(failures='keep') returns the other runs)",
         time,
         batch,
     )

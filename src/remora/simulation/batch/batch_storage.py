@@ -29,10 +29,12 @@ from remora.errors import RemoraError
 from remora.identity.digest import digest_or_none
 from remora.identity.json_seal import sealed
 from remora.model.formats.yaml.yaml import robot_to_yaml
-from remora.simulation.batch.result import Batch, BatchEvents, BatchSwitch, FinalStates
+from remora.simulation.batch.host_arrays import to_host
+from remora.simulation.batch.result import Batch, BatchEvents, FinalStates
 from remora.simulation.batch.single_run import RunArguments
 from remora.simulation.inputs.phases import Phase
 from remora.simulation.inputs.run_settings import Integrator, Physics
+from remora.simulation.recording.constraint_switch import BatchSwitch
 from remora.simulation.storage.reading import stored_robot
 from remora.simulation.storage.stored_folder import (
     BATCH,
@@ -98,30 +100,32 @@ def _content(batch: Batch) -> tuple[dict[str, Array], dict[str, Any]]:
     arrays |= {f"final_signal_{k}": batch.final.signals[n] for k, n in enumerate(batch.signals)}
     if batch.events is not None:
         arrays |= {f"event_{n}": getattr(batch.events, n) for n in _EVENTS}
-    attributes["switches"] = [s.told() for s in batch.switches]
+    attributes["switches"] = [s.description() for s in batch.switches]
     attributes["faults"] = [[k, text] for k, text in batch.faults.items()]
     for k, switch in enumerate(batch.switches):
         arrays |= {f"switch_{k}_{n}": x for n, x in enumerate(switch.arrays())}
     own = batch.arguments
     if own is not None:
         arrays |= {"start_q": own.q, "start_v": own.v, "run": own.run}
-        given = {
-            "events=": own.events,
-            "loads that differ from run to run": own.loads,
-        }
-        left = next((what for what, some in given.items() if some), "")
-        attributes["arguments"] = json.dumps({
-            "integrator": asdict(own.integrator), "physics": asdict(own.physics),
-            "start": own.start, "seed": own.seed,
-            "obstacle": own.obstacle or (f"it had {left}, which its folder does not hold"
-                                         if left else ""),
-            "durations": [phase.duration for phase in own.phases],
-            "plain": _plain(own.phases), "components": bool(batch.system.components),
-            "system": digest_or_none(batch.system), "phases": digest_or_none(own.phases),
-        })  # fmt: skip
+        attributes["arguments"] = json.dumps(_arguments(batch.system, own))
     host = {name: _on_host(x) for name, x in arrays.items()}
     attributes["digests"] = {name: array_digest(x) for name, x in host.items()}
     return host, attributes
+
+
+def _arguments(system: System, own: RunArguments) -> dict[str, Any]:
+    """Return what a run needs to be simulated alone, except arrays, as JSON-compatible data."""
+    obstacle = own.obstacle
+    for what, some in (("events=", own.events), ("loads that differ from run to run", own.loads)):
+        if some and not obstacle:
+            obstacle = f"it had {what}, which its folder does not hold"
+    return {
+        "integrator": asdict(own.integrator), "physics": asdict(own.physics),
+        "start": own.start, "seed": own.seed, "obstacle": obstacle,
+        "durations": [phase.duration for phase in own.phases],
+        "plain": _plain(own.phases), "components": bool(system.components),
+        "system": digest_or_none(system), "phases": digest_or_none(own.phases),
+    }  # fmt: skip
 
 
 def _plain(phases: Sequence[Phase]) -> bool:
@@ -131,7 +135,7 @@ def _plain(phases: Sequence[Phase]) -> bool:
 
 
 def _on_host(x: Any) -> Array:
-    found = np.asarray(x.get() if hasattr(x, "get") else x, order="C")
+    found = np.asarray(to_host(x), order="C")
     return found.astype(np.int64) if found.dtype.kind in "iu" and found.itemsize > 1 else found
 
 
@@ -182,7 +186,7 @@ def open_batch(
         signals = [(str(n), str(unit)) for n, unit in attributes["signals"]]
         outcomes = np.array(attributes["outcomes"], f"<U{min(64, attributes['longest_outcome'])}")
         status, shape = str(attributes["status"]), tuple(map(int, attributes["runs"]))
-        told = json.loads(attributes["arguments"]) if "arguments" in attributes else None
+        stored = json.loads(attributes["arguments"]) if "arguments" in attributes else None
         named = attributes["events"]
         switches = list(attributes.get("switches", []))
         faults = {int(k): str(text) for k, text in attributes.get("faults", [])}
@@ -201,33 +205,33 @@ def open_batch(
             robot, found["t"], found["q"], found["v"], own, found["ok"], status,
             System(robot), {name: found[f"signal_{k}"] for k, (name, _) in enumerate(signals)},
             outcomes[found["outcome"]], found["end"], final, events, None,
-            tuple(_switch(k, told, found) for k, told in enumerate(switches)), faults,
+            tuple(_switch(k, description, found) for k, description in enumerate(switches)), faults,
             signal_units=dict(signals),
             component_axes={name: int(axes) for name, axes in parameters if axes is not None},
         )  # fmt: skip
-    return _with_arguments(folder, batch, told, found, system, phases)
+    return _with_arguments(folder, batch, stored, found, system, phases)
 
 
-def _switch(k: int, told: Mapping[str, Any], found: Mapping[str, Array]) -> BatchSwitch:
+def _switch(k: int, description: Mapping[str, Any], found: Mapping[str, Array]) -> BatchSwitch:
     """Return the switch with this number from its description and its arrays."""
     names = [n for n in found if n.startswith(f"switch_{k}_")]
-    return BatchSwitch.of(told, [found[f"switch_{k}_{n}"] for n in range(len(names))])
+    return BatchSwitch.of(description, [found[f"switch_{k}_{n}"] for n in range(len(names))])
 
 
 def _with_arguments(
-    folder: Path, batch: Batch, told: Mapping[str, Any] | None, found: Mapping[str, Array],
+    folder: Path, batch: Batch, stored: Mapping[str, Any] | None, found: Mapping[str, Array],
     system: System | None, phases: Sequence[Phase] | None,
 ) -> Batch:  # fmt: skip
     """Return the batch with what its runs need to be simulated alone."""
-    if told is None:
+    if stored is None:
         return batch
     with readable(folder / "zarr.json"):
-        integrator, physics = Integrator(**told["integrator"]), Physics(**told["physics"])
-        start, seed = float(told["start"]), int(told["seed"])
-        bare = tuple(Phase(float(x)) for x in told["durations"])
-        plain, obstacle = bool(told["plain"]), str(told["obstacle"])
-        components = bool(told["components"])
-        digests = {"system": told["system"], "phases": told["phases"]}
+        integrator, physics = Integrator(**stored["integrator"]), Physics(**stored["physics"])
+        start, seed = float(stored["start"]), int(stored["seed"])
+        bare = tuple(Phase(float(x)) for x in stored["durations"])
+        plain, obstacle = bool(stored["plain"]), str(stored["obstacle"])
+        components = bool(stored["components"])
+        digests = {"system": stored["system"], "phases": stored["phases"]}
     given = bare if phases is None else tuple(phases)
     mine = batch.system if system is None else system
     for what, own, value in (("system", mine, system), ("phases", given, phases)):

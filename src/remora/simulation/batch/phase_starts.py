@@ -12,11 +12,11 @@ from remora.dynamics.kernels.kernel_memory import kernel
 from remora.dynamics.lagrangian.reduced import base_velocity
 from remora.simulation.batch.batch_phases import BatchPhase, BatchRuns
 from remora.simulation.batch.host_arrays import to_host
-from remora.simulation.batch.result import BatchSwitch
 from remora.simulation.inputs.profiles import Motion
 from remora.simulation.program.event_search import BAD_HOLD, NEXT, NOT_ENTERED, RUNNING
 from remora.simulation.program.phase_entry import EnteredRuns, PhaseEntry
 from remora.simulation.program.run_equations import RunEquations, parameter_name
+from remora.simulation.recording.constraint_switch import BatchSwitch
 
 
 def start_phase(phase: BatchPhase, runs: BatchRuns, dtype: str, array_module: Any) -> None:
@@ -84,9 +84,9 @@ def _place(after: EnteredRuns, runs: BatchRuns, rows: Array, array_module: Any) 
     kept = array_module.asarray(~changed)
     for name in ("rest q", "rest v", "rest x"):
         runs.state[name] = runs.state[name] * kept
-    for k, told in after.faults.items():
+    for k, text in after.faults.items():
         runs.fail(rows[k : k + 1], int(after.status[k]))
-        runs.faults[int(rows[k])] = told
+        runs.faults[int(rows[k])] = text
     if np.any(after.jumped):
         first = np.full((len(runs.t), 1), np.nan)
         first[rows[after.jumped]] = to_host(runs.t)[rows[after.jumped]]
@@ -137,7 +137,7 @@ def _switch(
     fields = {name: {latched_field(own.robot, name): whole(latched[parameter])}
               for name, parameter in own.latches.items()}  # fmt: skip
     return BatchSwitch(
-        own.index, tuple(own.phase.activate), tuple(own.phase.release), whole(t[rows]),
+        whole(t[rows]), own.index, tuple(own.phase.activate), tuple(own.phase.release),
         {name: whole(x) for name, x in after.impulses.items()}, whole(0.0 - after.energy),
         whole(after.separation_work), fields,
     )  # fmt: skip

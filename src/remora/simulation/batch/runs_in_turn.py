@@ -6,21 +6,22 @@ ask for numbers, events that are truth values. A run is bit for bit that of `rm.
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from remora.algebra.array_ops import Array
 from remora.components.system import System
 from remora.errors import SimulationError, SimulationWarning
 from remora.simulation.batch.batch_inputs import BatchInputs
 from remora.simulation.batch.batch_phases import BatchRuns, BatchSettings
-from remora.simulation.batch.result import FAILED, BatchSwitch
+from remora.simulation.batch.result import FAILED
 from remora.simulation.batch.single_run import RunArguments, run_alone
 from remora.simulation.integrators.step_control import CLOSE
 from remora.simulation.program.event_search import INTERRUPTED, NOT_ENTERED, RUNNING, STOPPED
+from remora.simulation.recording.constraint_switch import BatchSwitch, ConstraintSwitch
 from remora.simulation.recording.recording import Recording
 
 
@@ -122,35 +123,21 @@ def _switches(
     done: Mapping[int, Recording], arguments: RunArguments, count: int
 ) -> list[BatchSwitch]:
     """Return what was switched; NaN in runs that did not come to the phase."""
-
-    def gathered(found: Mapping[int, Any]) -> Array:
-        shape = np.shape(next(iter(found.values()))) if found else ()
-        whole = np.full((count, *shape), np.nan)
-        for k, x in found.items():
-            whole[k] = x
-        return whole
-
     made: list[BatchSwitch] = []
     for index, phase in enumerate(arguments.phases):
         if not phase.switches:
             continue
-        own = {
+        switches = {
             k: s for k, run in done.items() for s in run.switches
             if s.phase == index and np.any(run.phase >= index)  # the others failed there
         }  # fmt: skip
-        one = next(iter(own.values()), None)
-        impulses = {} if one is None else {
-            name: gathered({k: s.impulses[name] for k, s in own.items()}) for name in one.impulses
-        }  # fmt: skip
-        latched = {} if one is None else {
-            name: {key: gathered({k: s.latched[name][key] for k, s in own.items()})
-                   for key in fields}
-            for name, fields in one.latched.items()
-        }  # fmt: skip
-        made.append(BatchSwitch(
-            index, tuple(phase.activate), tuple(phase.release),
-            gathered({k: s.t for k, s in own.items()}), impulses,
-            gathered({k: s.energy_loss for k, s in own.items()}),
-            gathered({k: s.separation_work for k, s in own.items()}), latched,
-        ))  # fmt: skip
+        one = next(
+            iter(switches.values()),
+            ConstraintSwitch(math.nan, index, tuple(phase.activate), tuple(phase.release)),
+        )
+        whole = [np.full((count, *x.shape), np.nan) for x in one.arrays()]
+        for k, switch in switches.items():
+            for numbers, x in zip(whole, switch.arrays(), strict=True):
+                numbers[k] = x
+        made.append(BatchSwitch.of(one.description(), whole))
     return made

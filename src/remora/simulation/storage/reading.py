@@ -18,7 +18,7 @@ from remora.errors import ModelWarning, RemoraError
 from remora.identity.json_seal import unsealed
 from remora.model.formats.load import load
 from remora.model.robot import Robot
-from remora.simulation.recording.constraint_switch import switch_from_plain
+from remora.simulation.recording.constraint_switch import ConstraintSwitch
 from remora.simulation.recording.quantities import recorded
 from remora.simulation.recording.recording import RecordedEvent, Recording
 from remora.simulation.storage.file_format import Spec, event_specs, signals_from, spec
@@ -79,7 +79,7 @@ def open_run(
     settings = attributes.get("settings", {})
     starts = tuple(float(t) for t in attributes.get("phase_starts", ()))
     with readable(folder):
-        switches = tuple(switch_from_plain(s) for s in attributes.get("switches", ()))
+        switches = tuple(ConstraintSwitch.from_plain(s) for s in attributes.get("switches", ()))
     return Recording(
         robot, settings, columns, events, *text.values(), stored=stored, phase_starts=starts,
         signal_columns=signals, switches=switches,

@@ -266,12 +266,12 @@ class _Folder:
     def finish(self, run: Recording, checkpoint: Checkpoint | None = None) -> None:
         if self._finished:  # Ctrl-C came after that
             return
-        told = contextlib.suppress(RemoraError) if self._broken else contextlib.nullcontext()
+        again = contextlib.suppress(RemoraError) if self._broken else contextlib.nullcontext()
         try:
-            with told:
+            with again:  # the error has been raised already
                 self.write(run, checkpoint)
                 self._do(partial(self._close, run))
-        except KeyboardInterrupt:  # it is told how the run has ended once more
+        except KeyboardInterrupt:  # `finish` is called again
             raise
         except BaseException:
             self._end()

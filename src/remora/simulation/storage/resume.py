@@ -74,11 +74,11 @@ def stopped_run(
     if not assume_unchanged:
         _refuse_unknown(folder, there, acting)
     run = replace(run, robot=robot)
-    told: Any = attributes.get("checkpoint")
-    if told is None:
+    stored: Any = attributes.get("checkpoint")
+    if stored is None:
         return StoppedRun(run, None)
     try:
-        checkpoint = from_plain(told)
+        checkpoint = from_plain(stored)
     except (KeyError, TypeError, ValueError) as error:
         raise RemoraError(f"{folder}: its checkpoint is damaged: {error}") from error
     if checkpoint.changed and run.status != "complete" and not assume_unchanged:

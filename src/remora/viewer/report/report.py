@@ -58,8 +58,8 @@ def html(run: Recording, title: str | None = None, animation: bool = True) -> st
     """Return the report as text; see `report`."""
     if len(run) == 0:
         raise RemoraError("the run has no samples yet: there is nothing to report")
-    told = run_tables.note_of(run)
-    name = shown(told.title or run.robot.name if title is None else title, LONGEST)
+    note = run_tables.note_of(run)
+    name = shown(note.title or run.robot.name if title is None else title, LONGEST)
     near, peaks, broken = conditioning_of(run), joint_peaks(run), violations(run.conservation())
     sections = [
         ("commanded", "Commands", parts.commands(run)),
@@ -76,7 +76,7 @@ def html(run: Recording, title: str | None = None, animation: bool = True) -> st
     sections = [section for section in sections if section[2]]
     links = "".join(f'<a href="#{key}">{label}</a>' for key, label, _ in sections)
     body = [
-        page.paragraph(shown(told.description, 2000), "lead"),
+        page.paragraph(shown(note.description, 2000), "lead"),
         page.paragraph(_subtitle(run), "muted"),
         f"<nav>{links}</nav>",
         _notices(run, exceeded(peaks), [] if near is None else conditioning_warnings(near)),

@@ -17,7 +17,7 @@ from remora.model.formats.bounded_xml import shown
 from remora.simulation.recording.recording import Recording
 from remora.viewer import run_tables
 from remora.viewer.command_words import commanded
-from remora.viewer.component_words import components
+from remora.viewer.component_words import component_table
 from remora.viewer.figures.figures import figure_of_panels, panels_of
 from remora.viewer.figures.panels import Panel
 from remora.viewer.load_words import LONGEST, short
@@ -102,7 +102,7 @@ def commands(run: Recording) -> str:
             f"<ul>{lines}</ul></li>"
         )
     parts = [f'<ol class="phases">{"".join(made)}</ol>'] if made else []
-    acting = components(run)
+    acting = component_table(run)
     if acting.rows:
         parts.append(
             "<h3>Components</h3>\n<p>Active in all phases, on joints that are neither "
