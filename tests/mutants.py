@@ -493,8 +493,7 @@ FAULTS = [
           "np.max(fine[-1] - coarse[-1])", "planning/test_search_parts.py"),
     Fault("viewer/page/analysis_folder.py", "int(color[1]), int(color[2]))",
           "int(color[2]), int(color[2]))", "viewer/test_analysis_overlays.py"),
-    Fault("viewer/page/plots.py", "joint.mimic is None and in_coordinates(joint)",
-          "joint.mimic is None or in_coordinates(joint)", "viewer/test_page_parts.py"),
+    Fault("viewer/page/plots.py", "if panel.lines}", "}", "viewer/test_page_parts.py"),
 ]  # fmt: skip
 
 

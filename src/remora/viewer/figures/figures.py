@@ -317,12 +317,12 @@ def _power_of_ten(x: float, position: object) -> str:
     return f"10{digits}"
 
 
-def thinned(t: Array, values: Array) -> tuple[Array, Array]:
+def thinned(t: Array, values: Array, intervals: int = INTERVALS) -> tuple[Array, Array]:
     """Return the samples needed to draw a line: the extremes in each of many intervals."""
-    if len(t) <= 3 * INTERVALS:
+    if len(t) <= 3 * intervals:
         return t, values
     span = max(float(t[-1] - t[0]), 1e-300)
-    bucket = np.minimum((t - t[0]) * (INTERVALS / span), INTERVALS - 1).astype(int)
+    bucket = np.minimum((t - t[0]) * (intervals / span), intervals - 1).astype(int)
     starts = np.flatnonzero(np.diff(bucket, prepend=-1) > 0)
     group = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(t)))
     wanted = [~np.isfinite(values)]  # keep gaps
