@@ -325,7 +325,7 @@ FAULTS = [
           'f"{s.separation_work:.4g}"', "viewer/test_report_story.py"),
     Fault("viewer/report/tool_story.py", "np.diff(p, axis=0), axis=1)",
           "np.diff(p[::2], axis=0), axis=1)", "viewer/test_report_story.py"),
-    Fault("viewer/report/trust.py", "if not drift.broken_by]", "if drift.broken_by]",
+    Fault("viewer/report/conservation_words.py", "if not drift.broken_by]", "if drift.broken_by]",
           "viewer/test_report_story.py"),
     Fault("viewer/run_tables.py", "turned = 2.0 * quaternion.log", "turned = quaternion.log",
           "viewer/test_report_story.py"),

@@ -1,4 +1,4 @@
-"""Text that describes a run: display names, and tables of settings, phases, events and drifts."""
+"""Text that describes a run: display names, and tables of settings, phases and events."""
 
 from __future__ import annotations
 
@@ -220,27 +220,6 @@ def _bounds(robot: Robot, i: int) -> tuple[str, str, str]:
         fastest if math.isfinite(speed) else "",
         f"{effort:.4g} {freedom.force_unit}" if math.isfinite(effort) else "",
     )
-
-
-# Conservation checks ----------------------------------------------------------------------------
-
-
-def conservation_table(run: Recording) -> TextTable:
-    """Return the rows of `run.conservation()`."""
-    kept = run.conservation()
-    rows: list[tuple[str, ...]] = []
-    for name, drift in kept.drifts.items():
-        if drift.broken_by:
-            rows.append((name, "", "", f"not conserved: {drift.broken_by}"))
-            continue
-        to = f"{drift.scale:.4g} {drift.unit}, {drift.compared}"
-        rows.append((name, f"{drift.absolute:.2e} {drift.unit}", f"{drift.relative:.2e}", to))
-    rows.append(("unit quaternions, | |r|² − 1 |", f"{kept.quaternion:.2e}", "", ""))
-    rows.append(("dual quaternions, | r·d |", f"{kept.dual_quaternion:.2e} m", "", ""))
-    if kept.constraint is not None:
-        text = f"{kept.constraint:.2e} m or rad"
-        rows.append(("constraints that act, violation", text, "", ""))
-    return TextTable(("conserved quantity", "#largest error", "#relative", "to"), rows)
 
 
 # At a glance ------------------------------------------------------------------------------------

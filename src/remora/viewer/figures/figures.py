@@ -106,11 +106,6 @@ def panels_of(run: Recording, *names: str) -> list[Panel]:
     return [panel for panel in found if panel.lines]
 
 
-def figure_of(run: Recording, *names: str) -> Any:
-    """Return a Figure of quantities, not registered with pyplot; None if it has no lines."""
-    return figure_of_panels(run, panels_of(run, *names))
-
-
 def figure_of_panels(run: Recording, chosen: Sequence[Panel]) -> Any:
     """Return a Figure of panels, not registered with pyplot; None if there are none."""
     if not chosen:

@@ -19,8 +19,8 @@ from remora.viewer.load_words import LONGEST
 from remora.viewer.report import html_page as page
 from remora.viewer.report import report_sections as parts
 from remora.viewer.report.conditioning_rows import conditioning_of, conditioning_warnings
+from remora.viewer.report.conservation_words import violations
 from remora.viewer.report.peak_loads import exceeded, joint_peaks
-from remora.viewer.report.trust import violations
 
 #: Maximum number of notices of one kind.
 MOST_NOTICES = 8
@@ -66,7 +66,7 @@ def html(run: Recording, title: str | None = None, animation: bool = True) -> st
         ("tool", "Tool and target", parts.tool(run)),
         ("captures", "Captures", parts.captures(run)),
         ("loads", "Peaks against limits", parts.peaks(peaks, bool(run.switches))),
-        ("trust", "Conservation checks", parts.trust(run, broken)),
+        ("conservation", "Conservation checks", parts.conservation(run, broken)),
         ("near", "Singularities and limits", "" if near is None else parts.conditioning(near)),
         ("animation", "Animation", parts.animation(run) if animation else ""),
         ("figures", "Figures", parts.figures(run, bool(broken))),

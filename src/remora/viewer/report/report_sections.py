@@ -24,10 +24,10 @@ from remora.viewer.load_words import LONGEST, short
 from remora.viewer.report import tool_story
 from remora.viewer.report.animation_html import html_of
 from remora.viewer.report.conditioning_rows import conditioning_table
+from remora.viewer.report.conservation_words import conservation_table, conserved_line
 from remora.viewer.report.html_page import figure, named_values, paragraph, table
 from remora.viewer.report.peak_loads import NEAR, OVER, JointPeaks, Peak
 from remora.viewer.report.stills import stills
-from remora.viewer.report.trust import trust_line
 
 #: Maximum number of characters of a function's source.
 LONGEST_SOURCE = 5000
@@ -195,11 +195,11 @@ def _peak(peak: Peak) -> str:
     return f'<td title="{percent} % at {peak.t:.6g} s">{text}{bar}</td>'
 
 
-def trust(run: Recording, broken: Sequence[str]) -> str:
+def conservation(run: Recording, broken: Sequence[str]) -> str:
     """Return one line where all is well, with the numbers folded; otherwise what is wrong."""
-    numbers = table(run_tables.conservation_table(run))
+    numbers = table(conservation_table(run.conservation()))
     if not broken:
-        line = f'<p><b class="good">✓</b> {escape(trust_line(run.conservation()))}</p>'
+        line = f'<p><b class="good">✓</b> {escape(conserved_line(run.conservation()))}</p>'
         return f'{line}\n<details><summary class="small">Numbers</summary>{numbers}</details>'
     said = "".join(f"<li>{escape(text)}</li>" for text in broken)
     text = (
