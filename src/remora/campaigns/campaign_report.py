@@ -122,8 +122,8 @@ def _outputs(campaign: Campaign, study: Study) -> str:
     return table(TextTable(head, rows))
 
 
-def _number(x: float) -> str:
-    return "\N{EN DASH}" if math.isnan(x) else f"{x:.4g}".replace("-", "\N{MINUS SIGN}")
+def _number(x: float, digits: str = ".4g") -> str:
+    return "\N{EN DASH}" if math.isnan(x) else f"{x:{digits}}".replace("-", "\N{MINUS SIGN}")
 
 
 def _influence(campaign: Campaign) -> str:
@@ -132,7 +132,9 @@ def _influence(campaign: Campaign) -> str:
     for output in shown:
         for dispersion, (rank, index) in list(campaign.drivers(output).items())[:5]:
             if _strength(rank, index) >= WEAK:
-                rows.append((output, short_name(dispersion), _share(rank), _share(index)))
+                rows.append(
+                    (output, short_name(dispersion), _number(rank, ".2f"), _number(index, ".2f"))
+                )
     if not rows:
         return ""
     note = (
@@ -146,10 +148,6 @@ def _influence(campaign: Campaign) -> str:
 
 def _strength(*numbers: float) -> float:
     return max((abs(x) for x in numbers if not math.isnan(x)), default=0.0)
-
-
-def _share(x: float) -> str:
-    return "\N{EN DASH}" if math.isnan(x) else f"{x:.2f}".replace("-", "\N{MINUS SIGN}")
 
 
 def _worst(campaign: Campaign, study: Study) -> str:

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 import remora as rm
+from remora.cli.options import Quiet
 from remora.errors import RemoraError
 
 
@@ -57,7 +58,7 @@ def campaign(
             help="cpu, cuda, or auto: the GPU of a worker's machine, if it has one.",
         ),
     ] = "auto",
-    quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar.")] = False,
+    quiet: Quiet = False,
     list_them: Annotated[
         bool, typer.Option("--list", help="List the bundled studies and exit.")
     ] = False,

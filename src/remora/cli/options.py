@@ -7,6 +7,8 @@ from typing import Annotated, TypeAlias
 
 import typer
 
+from remora.errors import InvalidValue
+
 _PACKAGE = Path(__file__).resolve().parents[1]
 
 
@@ -57,3 +59,18 @@ NoDynamics: TypeAlias = Annotated[
     bool,
     typer.Option("--no-dynamics", help="Kinematics only, for files without masses."),
 ]
+#: `--force`.
+Force: TypeAlias = Annotated[bool, typer.Option("--force", help="Replace files that exist.")]
+#: `--quiet`.
+Quiet: TypeAlias = Annotated[bool, typer.Option("--quiet", help="No progress bar.")]
+
+
+def refuse_existing(file: Path, force: bool) -> None:
+    """Raise if a file exists, unless `--force` is given."""
+    if file.is_file() and not force:  # not a device such as /dev/stdout
+        raise InvalidValue(f"{file}: exists already; --force replaces it, or name another")
+
+
+def print_written(file: Path, what: str = "") -> None:
+    """Print the path and the size of a file that was written."""
+    typer.echo(f"{file}: {file.stat().st_size / 1e6:.2f} MB{what}")

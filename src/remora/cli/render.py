@@ -7,11 +7,9 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.markup import escape
 
 import remora as rm
-from remora.cli.options import MeshRoot
+from remora.cli.options import Force, MeshRoot, print_written, refuse_existing
 from remora.errors import InvalidValue
 
 
@@ -57,7 +55,7 @@ def render(
             metavar="FILE", help="Executable of Chromium or Chrome; default: searched on PATH."
         ),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace files that exist.")] = False,
+    force: Force = False,
     mesh_root: MeshRoot = None,
 ) -> None:
     """Write a film (.mp4, .gif) or a still (.png) of a run, without a window.
@@ -74,17 +72,15 @@ def render(
     viser_module()
     for file in files:
         writer_of(file)
-        if file.exists() and not force:
-            raise InvalidValue(f"{file}: exists already; --force replaces it, or name another")
+        refuse_existing(file, force)
     found = re.fullmatch(r"(\d{2,4})x(\d{2,4})", size)
     if found is None:
         raise InvalidValue(f"--size {size}: width and height as in 1280x720")
     recording = rm.open_run(run, mesh_root)
-    console = Console(highlight=False, emoji=False, soft_wrap=True)
     for file in files:
         rm.render(
             recording, file, at=at, seconds=seconds, fps=fps, camera=camera, caption=caption,
             size=(int(found[1]), int(found[2])), clock=not no_clock, scene=scene,
             show=tuple(show or ()), browser=browser, mesh_root=mesh_root,
         )  # fmt: skip
-        console.print(f"{escape(str(file))}: {file.stat().st_size / 1e6:.2f} MB")
+        print_written(file)

@@ -15,7 +15,7 @@ from rich.table import Table
 
 import remora as rm
 from remora.cli.bundled import print_scenarios
-from remora.cli.options import Inertia, MeshRoot, complete_scenario
+from remora.cli.options import Inertia, MeshRoot, Quiet, complete_scenario
 from remora.errors import RemoraError
 from remora.model.formats.bounded_xml import shown
 
@@ -57,7 +57,7 @@ def run(
             "--allow-code", help="Run Python components that the file names; read them first."
         ),
     ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar.")] = False,
+    quiet: Quiet = False,
     list_them: Annotated[
         bool, typer.Option("--list", help="List the bundled scenarios and exit.")
     ] = False,
