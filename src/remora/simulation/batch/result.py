@@ -23,7 +23,7 @@ from remora.simulation.batch.host_arrays import to_host
 from remora.simulation.batch.single_run import RunArguments, run_alone
 from remora.simulation.recording.constraint_switch import BatchSwitch
 from remora.simulation.recording.export import pandas
-from remora.simulation.recording.quantities import described
+from remora.simulation.recording.quantities import described, elements
 from remora.simulation.recording.recording import Recording
 
 #: How a run ended, by the number that its program returns, see `event_search`.
@@ -158,10 +158,8 @@ class Batch:
             rank = self.component_axes.get(name, -1)
             rank = _trailing(self.robot, name) if rank < 0 else rank
             trailing = values.shape[values.ndim - rank :]
-            whole = np.broadcast_to(values, (*shape, *trailing)).reshape((count, *trailing))
-            for place in np.ndindex(trailing):
-                label = f"{name}[{','.join(map(str, place))}]" if place else name
-                columns[label] = whole[(slice(None), *place)]
+            whole = np.broadcast_to(values, (*shape, *trailing)).reshape((count, -1))
+            columns |= zip(elements(name, trailing), whole.T, strict=True)
         columns |= {
             "ok": self.ok.ravel(),
             "outcome": np.ravel(self.outcome),
@@ -169,8 +167,8 @@ class Batch:
         }
         for name, values in (("q", self.final.q), ("v", self.final.v)):
             last = _host(values).reshape(count, -1)
-            for k, (label, _) in enumerate(described(self.robot, name)):
-                columns[label] = last[:, k]
+            labels = [label for label, _ in described(self.robot, name)]
+            columns |= zip(labels, last.T, strict=True)
         return pandas().DataFrame(columns)
 
     def plot(self, *names: str, degrees: bool = True) -> Any:

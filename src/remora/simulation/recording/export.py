@@ -85,7 +85,7 @@ def _quantity(
     known = (*RECORDED, *QUANTITIES, *OF_CONSTRAINTS, *signals)
     if name in known:
         return ExportedQuantity(name, quantity(name), tuple(described(robot, name, signals)))
-    owners = [own for own in known if name.startswith(f"{own}.")]
+    owners = [own for own in known if name.startswith((f"{own}.", f"{own}["))]
     if not owners:
         raise UnknownName("quantity of a run", name, known, SYNONYMS)
     whole = _quantity(robot, quantity, max(owners, key=len), signals)
