@@ -211,7 +211,7 @@ def test_pyarrow_is_named_if_it_is_missing(run, tmp_path, monkeypatch):
 def test_names_of_matlab_variables():
     taken = {"names"}
     assert _variable("gyro.rate", taken) == "gyro_rate"
-    assert _variable("gyro rate", taken) == "gyro.rate[2]"
+    assert _variable("gyro rate", taken) == "gyro_rate_2"
     assert _variable("names", taken) == "names_2"
     assert _variable("2nd.rate", taken) == "x2nd_rate"
     assert len(_variable("a" * 200, taken)) <= 63
