@@ -107,8 +107,9 @@ class Quantity:
     def of(self, samples: BlockSamples) -> Array:
         """Return the values at all samples, `(runs, n)`."""
         settings = self.settings
-        x = _SUBJECTS[_subject(settings)].values(settings, samples)
-        x = x.reshape((*samples.batch.q.shape[:2], -1))
+        values = _SUBJECTS[settings.subject].values
+        assert values is not None
+        x = values(settings, samples).reshape((*samples.batch.q.shape[:2], -1))
         if settings.minus is not None:
             x = x - np.asarray(settings.minus, float)
         if settings.element is not None:
@@ -121,11 +122,11 @@ class _Subject(NamedTuple):
 
     Attributes:
         size_and_unit: number of elements and SI unit, after checks against the system.
-        values: the values at all samples; not of what happens once.
+        values: the values at all samples; None: it has a value once in a run, see `Output`.
     """
 
     size_and_unit: Callable[[System, QuantityFile], tuple[int, str]]
-    values: Callable[[QuantityFile, BlockSamples], Array]
+    values: Callable[[QuantityFile, BlockSamples], Array] | None = None
 
 
 def _signal(system: System, settings: QuantityFile) -> tuple[int, str]:
@@ -166,6 +167,11 @@ def _frame(system: System, settings: QuantityFile) -> tuple[int, str]:
     return 3, {"position": "m", "velocity": "m/s", "angular_velocity": "rad/s"}[settings.of]
 
 
+def _frame_values(settings: QuantityFile, samples: BlockSamples) -> Array:
+    x = samples.of_frame(settings.frame or "", settings.of)
+    return x - np.array(settings.point) if settings.point is not None else x
+
+
 def _capture(system: System, settings: QuantityFile) -> tuple[int, str]:
     known = system.robot.constraints.names
     if settings.capture not in known:
@@ -177,33 +183,20 @@ def _event(system: System, settings: QuantityFile) -> tuple[int, str]:
     return 1, "s"
 
 
-def _frame_values(settings: QuantityFile, samples: BlockSamples) -> Array:
-    x = samples.of_frame(settings.frame or "", settings.of)
-    return x - np.array(settings.point) if settings.point is not None else x
-
-
-def _no_values(settings: QuantityFile, samples: BlockSamples) -> Array:
-    raise NotImplementedError("an event or a capture is a moment: see `Output`")
-
-
 #: By the field of `QuantityFile` that is set.
 _SUBJECTS = {
     "signal": _Subject(_signal, _signal_values),
     "joint": _Subject(_coordinate, _coordinate_values),
     "speed": _Subject(_speed, _speed_values),
     "frame": _Subject(_frame, _frame_values),
-    "capture": _Subject(_capture, _no_values),
-    "event": _Subject(_event, _no_values),
+    "capture": _Subject(_capture),
+    "event": _Subject(_event),
 }
-
-
-def _subject(settings: QuantityFile) -> str:
-    return next(name for name in _SUBJECTS if getattr(settings, name) is not None)
 
 
 def quantity(system: System, name: str, settings: QuantityFile, unit: str | None) -> Quantity:
     """Return a quantity after checking it against the system, or raise."""
-    size, own = _SUBJECTS[_subject(settings)].size_and_unit(system, settings)
+    size, own = _SUBJECTS[settings.subject].size_and_unit(system, settings)
     if settings.element is not None and settings.element >= size:
         raise InvalidValue(f"has {size} elements: there is no element {settings.element}")
     if settings.minus is not None and np.size(settings.minus) not in (1, size):
