@@ -189,9 +189,9 @@ class CampaignFolder:
 
     def names(self) -> list[str]:
         """Return the names of all stored arrays."""
-        own = self.info["columns"]
-        columns = [*own["dispersions"], *own["outputs"], *own["success"]]
-        bands = [f"bands/{name}" for name in own["bands"]]
+        named = self.info["columns"]
+        columns = [*named["dispersions"], *named["outputs"], *named["success"]]
+        bands = [f"bands/{name}" for name in named["bands"]]
         return [*columns, "ok", "outcome", "end", "success", *bands]
 
     def column(self, name: str) -> Array:
@@ -251,14 +251,14 @@ class CampaignFolder:
         table = {name: self.column(name) for name in plain}
         done = np.isfinite(table["ok"])
         columns: dict[str, Any] = {"run": np.flatnonzero(done)}
-        for name, values in table.items():
-            own = values[done]
+        for name, column in table.items():
+            values = column[done]
             if name == "outcome":
-                columns[name] = np.array(REASONS, dtype=object)[own.astype(int)]
+                columns[name] = np.array(REASONS, dtype=object)[values.astype(int)]
             elif name in (*self.info["columns"]["success"], "ok", "success"):
-                columns[name] = own == 1.0
+                columns[name] = values == 1.0
             else:
-                columns[name] = own
+                columns[name] = values
         by_block = self.processors()
         runs = columns["run"] // self.block * self.block
         columns["processor"] = [by_block.get(int(start), "cpu") for start in runs]
@@ -270,8 +270,8 @@ class CampaignFolder:
 
 def differences(folder: CampaignFolder, study: Study) -> list[str]:
     """Return the parts in which a study differs from that of a folder."""
-    own, other = study.identity(), folder.info["identity"]
-    return [name for name in own if own[name] != other.get(name)]
+    here, other = study.identity(), folder.info["identity"]
+    return [name for name in here if here[name] != other.get(name)]
 
 
 @contextlib.contextmanager

@@ -104,27 +104,28 @@ def _content(batch: Batch) -> tuple[dict[str, Array], dict[str, Any]]:
     attributes["faults"] = [[k, text] for k, text in batch.faults.items()]
     for k, switch in enumerate(batch.switches):
         arrays |= {f"switch_{k}_{n}": x for n, x in enumerate(switch.arrays())}
-    own = batch.arguments
-    if own is not None:
-        arrays |= {"start_q": own.q, "start_v": own.v, "run": own.run}
-        attributes["arguments"] = json.dumps(_arguments(batch.system, own))
+    arguments = batch.arguments
+    if arguments is not None:
+        arrays |= {"start_q": arguments.q, "start_v": arguments.v, "run": arguments.run}
+        attributes["arguments"] = json.dumps(_arguments(batch.system, arguments))
     host = {name: _on_host(x) for name, x in arrays.items()}
     attributes["digests"] = {name: array_digest(x) for name, x in host.items()}
     return host, attributes
 
 
-def _arguments(system: System, own: RunArguments) -> dict[str, Any]:
+def _arguments(system: System, arguments: RunArguments) -> dict[str, Any]:
     """Return what a run needs to be simulated alone, except arrays, as JSON-compatible data."""
-    obstacle = own.obstacle
-    for what, some in (("events=", own.events), ("loads that differ from run to run", own.loads)):
+    obstacle = arguments.obstacle
+    left = {"events=": arguments.events, "loads that differ from run to run": arguments.loads}
+    for what, some in left.items():
         if some and not obstacle:
             obstacle = f"it had {what}, which its folder does not hold"
     return {
-        "integrator": asdict(own.integrator), "physics": asdict(own.physics),
-        "start": own.start, "seed": own.seed, "obstacle": obstacle,
-        "durations": [phase.duration for phase in own.phases],
-        "plain": _plain(own.phases), "components": bool(system.components),
-        "system": digest_or_none(system), "phases": digest_or_none(own.phases),
+        "integrator": asdict(arguments.integrator), "physics": asdict(arguments.physics),
+        "start": arguments.start, "seed": arguments.seed, "obstacle": obstacle,
+        "durations": [phase.duration for phase in arguments.phases],
+        "plain": _plain(arguments.phases), "components": bool(system.components),
+        "system": digest_or_none(system), "phases": digest_or_none(arguments.phases),
     }  # fmt: skip
 
 
@@ -200,9 +201,9 @@ def open_batch(
             events = BatchEvents(tuple(map(str, named)), *parts)
         last = {name: found[f"final_signal_{k}"] for k, (name, _) in enumerate(signals)}
         final = FinalStates(found["end"], found["final_q"], found["final_v"], last)
-        own = {name: found[f"parameter_{k}"] for k, (name, _) in enumerate(parameters)}
+        values = {name: found[f"parameter_{k}"] for k, (name, _) in enumerate(parameters)}
         batch = Batch(
-            robot, found["t"], found["q"], found["v"], own, found["ok"], status,
+            robot, found["t"], found["q"], found["v"], values, found["ok"], status,
             System(robot), {name: found[f"signal_{k}"] for k, (name, _) in enumerate(signals)},
             outcomes[found["outcome"]], found["end"], final, events, None,
             tuple(_switch(k, description, found) for k, description in enumerate(switches)), faults,
@@ -234,8 +235,8 @@ def _with_arguments(
         digests = {"system": stored["system"], "phases": stored["phases"]}
     given = bare if phases is None else tuple(phases)
     mine = batch.system if system is None else system
-    for what, own, value in (("system", mine, system), ("phases", given, phases)):
-        if value is not None and (digests[what] is None or digest_or_none(own) != digests[what]):
+    for what, known, value in (("system", mine, system), ("phases", given, phases)):
+        if value is not None and (digests[what] is None or digest_or_none(known) != digests[what]):
             raise RemoraError(f"{folder}: the {what} of this batch differ{'s' * (what[-1] == 'm')}")
     known = (plain or phases is not None) and (not components or system is not None)
     arguments = RunArguments(

@@ -281,12 +281,12 @@ class Batch:
             function, self.robot, arguments=needed, fixed=fixed, parameters=tuple(values)
         )
         states = {"q": self.q, "v": self.v}
-        own = [
+        values_of = [
             np.expand_dims(value, axis=value.ndim - _trailing(self.robot, name))
             if value.ndim > _trailing(self.robot, name) else value
             for name, value in values.items()
         ]  # fmt: skip
-        return kernel(*(states[name] for name in needed), *own, threads=threads)
+        return kernel(*(states[name] for name in needed), *values_of, threads=threads)
 
     def on_host(self, parameters: Mapping[str, Array] | None = None) -> Batch:
         """Return the batch with its arrays in memory of the host, in float64.
@@ -296,13 +296,13 @@ class Batch:
         """
         if not hasattr(self.q, "get"):
             return self
-        own = dict(parameters) if parameters is not None else {
+        moved = dict(parameters) if parameters is not None else {
             name: _host(x) for name, x in self.parameters.items()
         }  # fmt: skip
         signals, end = {name: _host(x) for name, x in self.signals.items()}, self.final
         last = {name: _host(x) for name, x in end.signals.items()}
         return replace(
-            self, q=_host(self.q), v=_host(self.v), signals=signals, parameters=own,
+            self, q=_host(self.q), v=_host(self.v), signals=signals, parameters=moved,
             final=FinalStates(end.t, _host(end.q), _host(end.v), last),
         )  # fmt: skip
 

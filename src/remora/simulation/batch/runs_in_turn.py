@@ -26,14 +26,14 @@ from remora.simulation.recording.recording import Recording
 
 
 def runs_in_turn(
-    system: System, own: BatchInputs, settings: BatchSettings, arguments: RunArguments,
+    system: System, inputs: BatchInputs, settings: BatchSettings, arguments: RunArguments,
     names: Sequence[str], advance: Callable[[int], None],
 ) -> BatchRuns:  # fmt: skip
     """Perform the runs one after the other.
 
     Args:
         system: the robot with its components.
-        own: arguments of the runs.
+        inputs: arguments of the runs.
         settings: of the batch.
         arguments: what a run needs to be simulated alone.
         names: names of all events that a run may have.
@@ -41,19 +41,19 @@ def runs_in_turn(
     """
     count = len(arguments.q)
     runs = BatchRuns(settings, count, {}, {}, np)
-    skipped = np.zeros(own.batch, bool)
-    for fault in own.faults:
-        skipped |= np.broadcast_to(fault.runs, own.batch)
+    skipped = np.zeros(inputs.batch, bool)
+    for fault in inputs.faults:
+        skipped |= np.broadcast_to(fault.runs, inputs.batch)
     done: dict[int, Recording] = {}
     for k in np.flatnonzero(~skipped.ravel()).tolist():
         if runs.interrupted:
             runs.status[k] = float(INTERRUPTED)
             continue
         try:
-            place = tuple(int(i) for i in np.unravel_index(k, own.batch)) if own.batch else 0
+            place = tuple(int(i) for i in np.unravel_index(k, inputs.batch)) if inputs.batch else 0
             with warnings.catch_warnings():  # the batch has warned of its starts
                 warnings.filterwarnings("ignore", ".*joint .* starts at", SimulationWarning)
-                run = run_alone(system, own.parameters, own.batch, arguments, place)
+                run = run_alone(system, inputs.parameters, inputs.batch, arguments, place)
         except SimulationError as error:
             if not isinstance(error.recording, Recording):
                 raise
@@ -108,11 +108,11 @@ def _events(
     rows = min(most, max(map(len, moments.values()), default=0))
     counts, first = np.zeros((count, 1)), np.full((count, len(known)), np.nan)
     times, fired = np.full((count, rows, 1), np.nan), np.full((count, rows, len(known)), np.nan)
-    for k, own in moments.items():
-        counts[k] = len(own)
-        times[k, : len(own), 0], fired[k, : len(own)] = own[:rows], 0.0
+    for k, occurred in moments.items():
+        counts[k] = len(occurred)
+        times[k, : len(occurred), 0], fired[k, : len(occurred)] = occurred[:rows], 0.0
         for event in reversed(done[k].events):
-            row, place = own.index(event.t), known.index(event.name)
+            row, place = occurred.index(event.t), known.index(event.name)
             first[k, place] = event.t
             if row < rows:
                 fired[k, row, place] = 1.0
