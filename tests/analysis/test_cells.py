@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import remora as rm
-from remora.analysis import cells, orientations, sampling
+from remora.analysis import cells, sampling
 
 
 def test_classes_of_orientations_in_a_plane_are_equal_angles():
@@ -17,10 +17,10 @@ def test_classes_of_orientations_in_a_plane_are_equal_angles():
         "xz": [[c, o, s], [o, 1 + o, o], [-s, o, c]],
         "yz": [[1 + o, o, o], [o, c, -s], [o, s, c]],
     }
-    assert orientations.count_of(4, "xy") == 4
+    assert cells.count_of(4, "xy") == 4
     for plane, matrix in about.items():
         R = np.moveaxis(np.array(matrix), -1, 0)
-        found = orientations.bins_of(R, plane, 4)
+        found = cells.bins_of(R, plane, 4)
         x = {"xy": angles, "yz": angles}.get(plane)
         if x is None:  # the angle from z to x of the x axis, which is a quarter turn ahead
             x = np.arctan2(R[:, 0, 0], R[:, 2, 0])
@@ -29,17 +29,17 @@ def test_classes_of_orientations_in_a_plane_are_equal_angles():
     turned = np.moveaxis(
         np.array([[[-1.0], [0], [0]], [[0], [-1.0], [0]], [[0], [0], [1.0]]]), -1, 0
     )
-    assert orientations.bins_of(turned, "xy", 4).tolist() == [3]  # exactly half a turn
+    assert cells.bins_of(turned, "xy", 4).tolist() == [3]  # exactly half a turn
 
 
 @pytest.mark.parametrize(("asked", "given"), [(6, 6), (7, 24), (24, 24), (25, 54), (100, 150)])
 def test_classes_of_directions_are_faces_of_a_cube_with_equal_angles(asked, given, rng):
-    assert orientations.count_of(asked, None) == given
+    assert cells.count_of(asked, None) == given
     z = rng.normal(size=(20_000, 3))
     z /= np.linalg.norm(z, axis=1, keepdims=True)
     R = np.zeros((len(z), 3, 3))
     R[:, :, 2] = z
-    found = orientations.bins_of(R, None, given)
+    found = cells.bins_of(R, None, given)
     b = math.isqrt(given // 6)
     main = np.abs(z).argmax(axis=1)
     for k in rng.choice(len(z), 200, replace=False):

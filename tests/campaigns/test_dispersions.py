@@ -11,15 +11,14 @@ from scipy import stats
 from scipy.stats import qmc
 
 import remora as rm
-from remora.campaigns import permutation, statistics
+from remora.campaigns import indexed_points, statistics
 from remora.campaigns.dispersions import (
     Dispersion,
     Dispersions,
     correlation_factor,
     dispersion,
 )
-from remora.campaigns.permutation import ROUNDS, permuted
-from remora.campaigns.sobol_points import sobol_points
+from remora.campaigns.indexed_points import ROUNDS, permuted, sobol_points
 from remora.campaigns.statistics import first_order_index, rank_correlation, wilson
 from remora.campaigns.study_schema import DispersionFile
 
@@ -230,7 +229,7 @@ def test_points_of_a_sobol_sequence_by_index_are_those_of_scipy(dimensions, know
     """Also where SciPy's own numbers are not to be had, and it must go from point to point."""
     made = qmc.Sobol(dimensions, scramble=True, rng=np.random.default_rng(7)).random_base2(12)
     if not known:
-        monkeypatch.setattr("remora.campaigns.sobol_points._points", lambda *_: np.zeros(0))
+        monkeypatch.setattr("remora.campaigns.indexed_points._points", lambda *_: np.zeros(0))
     for start, stop in ((0, 4096), (0, 1), (1, 2), (4095, 4096), (1023, 1026), (2048, 3001)):
         found = sobol_points(start, stop, dimensions, 7)
         assert np.array_equal(found, made[start:stop])
@@ -255,9 +254,9 @@ def test_permutations_are_those_of_whole_numbers(size):
     mask, all_ = 2**bits - 1, 2**64 - 1
 
     def mixed(x, key):
-        z = (((x + 1) * int(permutation._SECOND)) & all_) ^ key
-        z = ((z ^ z >> 30) * int(permutation._FIRST)) & all_
-        z = ((z ^ z >> 27) * int(permutation._SECOND)) & all_
+        z = (((x + 1) * int(indexed_points._SECOND)) & all_) ^ key
+        z = ((z ^ z >> 30) * int(indexed_points._FIRST)) & all_
+        z = ((z ^ z >> 27) * int(indexed_points._SECOND)) & all_
         return z ^ z >> 31
 
     def place(x):

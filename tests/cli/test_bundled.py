@@ -14,8 +14,8 @@ import typer.testing
 import remora as rm
 from remora.cli import COMMANDS, app
 from remora.cli.bundled import summary
-from remora.cli.completion import complete_robot, complete_scenario
 from remora.cli.console import Trimmed
+from remora.cli.options import complete_robot, complete_scenario
 
 MAIN = "import sys; sys.argv[0] = 'remora'; from remora.cli import main; main()"
 

@@ -190,7 +190,7 @@ def test_kernels_are_kept_as_their_target_says(target, triple, kept, monkeypatch
 
 
 def test_films_have_their_settings(saved, asked, tmp_path):
-    words = ("render", saved, "--png", tmp_path / "a.png", "--size", "640x360", "--at", 0.5)
+    words = ("render", saved, tmp_path / "a.png", "--size", "640x360", "--at", 0.5)
     (_, file), named = asked(rm, "render", *words)
     assert (file, named["size"], named["at"]) == (tmp_path / "a.png", (640, 360), 0.5)
     assert (named["clock"], named["show"]) == (True, ())
@@ -200,8 +200,8 @@ def test_films_have_their_settings(saved, asked, tmp_path):
     (tmp_path / "a.png").write_bytes(b"")
     assert "exists already" in in_process.remora(*words).stderr
     assert asked(rm, "render", *words, "--force")[0][1] == tmp_path / "a.png"
-    assert "name a file" in in_process.remora("render", saved).stderr
-    assert "must end in .gif" in in_process.remora("render", saved, "--gif", "a.png").stderr
+    assert "FILE" in in_process.remora("render", saved).stderr
+    assert "known: .mp4, .gif, .png" in in_process.remora("render", saved, "a.avi").stderr
 
 
 @pytest.mark.parametrize(

@@ -69,9 +69,12 @@ def test_the_summary_of_a_run(tmp_path):
     ]  # fmt: skip
     assert shown["events"] == [f"{e.t:.4f} s  {e.name} ({e.action})" for e in run.events]
     kept = run.conservation()
-    for name, drift in (("momentum", kept.linear_momentum), ("angular", kept.angular_momentum),
-                        ("centre of mass", kept.center_of_mass), ("energy", kept.energy),
-                        ):  # fmt: skip
+    for name, drift in (
+        ("linear momentum", kept.linear_momentum),
+        ("angular momentum", kept.angular_momentum),
+        ("centre of mass", kept.center_of_mass),
+        ("energy balance", kept.energy),
+    ):
         numbers = f"drift {drift.absolute:.1e} {drift.unit}, relative {drift.relative:.1e}"
         broken = f"not conserved: {drift.broken_by}"
         assert shown[name] == [broken if drift.broken_by else numbers]
@@ -111,8 +114,8 @@ def test_what_broke_conservation_and_how_a_run_ended_are_told():
     shown = rows(told(_report, scenario, run, None))
     assert shown["status"] == ["stopped: too far"]
     assert shown["simulated"] == ["4 s; 7 samples, rk4, rtol 1e-09"]
-    assert shown["momentum"] == ["not conserved: external wrenches"]
-    assert shown["energy"] == ["drift 1.0e-09 J, relative 2.5e-10"]
+    assert shown["linear momentum"] == ["not conserved: external wrenches"]
+    assert shown["energy balance"] == ["drift 1.0e-09 J, relative 2.5e-10"]
     assert shown["constraints"] == ["violated by at most 2.0e-05 m or rad"]
     assert shown["switched"] == ["1.5000 s  grip closed", "2.2500 s  grip closed"]
     lines = shown["events"]
@@ -202,7 +205,7 @@ def test_what_the_demonstration_tells_of_the_capture(motion):
         "linear momentum 1.0e-09 N s 1.1e-10 9 N s, peak 9",
         "angular momentum 1.0e-10 N s 1.0e-11 10 N s, peak 10",
         "centre of mass 1.0e-11 N s 9.1e-13 11 N s, peak 11",
-        "energy and work 1.0e-12 N s 8.3e-14 12 N s, peak 12",
+        "energy balance 1.0e-12 N s 8.3e-14 12 N s, peak 12",
         "unit quaternions 1.0e-15 never renormalized",
         "grapple 3.0e-06 m or rad constraint residual",
     ]  # fmt: skip

@@ -65,7 +65,7 @@ def test_switches_are_saved_with_a_batch(captured, tmp_path):
     opened = rm.open_batch(captured.save(tmp_path / "batch"))
     assert len(opened.switches) == 2
     for one, other in zip(opened.switches, captured.switches, strict=True):
-        assert one.told() == other.told()
+        assert one.description() == other.description()
         for a, b in zip(one.arrays(), other.arrays(), strict=True):
             assert np.array_equal(a, b, equal_nan=True)
     assert opened.outcome.tolist() == captured.outcome.tolist()

@@ -103,7 +103,7 @@ def test_mat(run, tmp_path):
         assert np.array_equal(data[variable], run.quantity(name)), name
     assert data["names"]["q"][9] == "q.J2"
     assert data["units"]["v"][0] == "rad/s"
-    assert data["names"]["gyro_rate"][2] == "gyro.rate.2"
+    assert data["names"]["gyro_rate"][2] == "gyro.rate[2]"
     assert data["units"]["vdot"][-1] == "rad/s²"
     assert data["names"]["euler_angles"][-1, -1] == "euler_angles.dock.yaw"
     assert data["names"]["t"] == "t"
@@ -128,8 +128,10 @@ def test_chosen_quantities_and_parts_of_them(run, tmp_path, suffix):
         head = file.read_text(encoding="utf-8").partition("\n")[0].split(",")
         assert head == [
             "t [s]", "q.J2 [rad]", *(f"positions.end_effector.{a} [m]" for a in "xyz"),
-            *(f"gyro.rate.{k} [rad/s]" for k in range(3)),
+            *(f"gyro.rate[{k}] [rad/s]" for k in range(3)),
         ]  # fmt: skip
+        method(file, "gyro.rate[1]")
+        assert file.read_text(encoding="utf-8").partition("\n")[0] == "t [s],gyro.rate[1] [rad/s]"
     with pytest.raises(rm.errors.UnknownName, match="did you mean 'tau'"):
         method(tmp_path / f"none{suffix}", "torque")
     with pytest.raises(rm.errors.UnknownName, match=r"component of q.*q\.J2"):

@@ -155,23 +155,17 @@ def test_a_run_that_is_interrupted_while_a_latch_is_on_ends_with_the_same_bits(
     offsets = [s.latched["own"]["offset"] for s in whole.switches if s.activated]
     assert len(offsets) == 2
     assert abs(offsets[0] - offsets[1]) > 1e-3
-    append, extend = recorder.Recorder.append, recorder.Recorder.extend
+    append = recorder.Recorder.append
     for k in (3, 6, len(whole) - 1):  # in both latches, and in the last sample
 
-        def interrupted(self, *sample, k=k):
-            if len(self) == k:
-                raise KeyboardInterrupt
-            append(self, *sample)
-
-        def interrupted_in_steps(self, t, *samples, k=k):
+        def interrupted(self, t, *samples, k=k):
             if len(self) <= k < len(self) + len(t):
                 raise KeyboardInterrupt
-            extend(self, t, *samples)
+            append(self, t, *samples)
 
         folder = tmp_path / str(k)
         with monkeypatch.context() as patch:
             patch.setattr(recorder.Recorder, "append", interrupted)
-            patch.setattr(recorder.Recorder, "extend", interrupted_in_steps)
             with pytest.warns(RuntimeWarning, match="interrupted"):
                 rm.simulate(system, *start, **grouped(**options, out=folder))
         run = rm.simulate(system, *start, **grouped(**options, out=folder, resume=True))

@@ -323,22 +323,22 @@ def test_two_may_not_write_into_one_folder(tmp_path):
         storage.Recorder(VT18, {}, tmp_path / "run")
     left = storage.StoppedRun(rm.open_run(tmp_path / "run"), None)
     with pytest.raises(rm.RemoraError, match="another process is writing"):
-        storage.Recorder(VT18, {}, tmp_path / "run", left=left)
+        storage.Recorder(VT18, {}, tmp_path / "run", stopped=left)
     recorder.finish("complete")
 
 
-def test_a_damaged_mark_is_refused(tmp_path, killed):
+def test_a_damaged_checkpoint_is_refused(tmp_path, killed):
     killed(tmp_path / "run", 20, duration=20.0, torque={"J1": rm.ZeroOrderHold(brake, 0.1)})
     zarr = pytest.importorskip("zarr")
     group = zarr.open_group(tmp_path / "run", mode="r+")
-    mark = dict(group.attrs["mark"])
+    mark = dict(group.attrs["checkpoint"])
     asked = {"duration": 20.0, "torque": {"J1": rm.ZeroOrderHold(brake, 0.1)}}
     other = [mark["q"][0] + 1e-9, *mark["q"][1:]]  # one digit of a number
     for broken in ({}, {**mark, "samples": 10_000}, {**mark, "q": "none"}, {**mark, "q": other}):
-        group.update_attributes({"mark": broken})
+        group.update_attributes({"checkpoint": broken})
         with pytest.raises(rm.RemoraError, match="damaged"):
             rm.simulate(VT18, Q, V, **grouped(**asked, out=tmp_path / "run", resume=True))
-    group.update_attributes({"mark": mark, "phase_starts": [1e-9]})
+    group.update_attributes({"checkpoint": mark, "phase_starts": [1e-9]})
     with pytest.raises(rm.RemoraError, match="damaged: its checksum differs"):
         rm.simulate(VT18, Q, V, **grouped(**asked, out=tmp_path / "run", resume=True))
 

@@ -216,22 +216,16 @@ def test_interrupted_in_any_sample(tmp_path, monkeypatch):
     options = {"duration": 1.0, "torque": {"J2": rm.Pulse(0.0, 1.0, 5.0)}, "sample": 0.3}
     whole = rm.simulate(ROBOT, Q, V, **grouped(**options))
     assert whole.tau[:, ROBOT.joints["J2"].v].ravel().tolist() == [5.0] * 5
-    append, extend = recorder.Recorder.append, recorder.Recorder.extend
+    append = recorder.Recorder.append
     for k in range(len(whole)):
 
-        def interrupted(self, *sample, k=k):
-            if len(self) == k:
-                raise KeyboardInterrupt
-            append(self, *sample)
-
-        def interrupted_in_steps(self, t, *samples, k=k):
+        def interrupted(self, t, *samples, k=k):
             if len(self) <= k < len(self) + len(t):
                 raise KeyboardInterrupt
-            extend(self, t, *samples)
+            append(self, t, *samples)
 
         with monkeypatch.context() as patch:
             patch.setattr(recorder.Recorder, "append", interrupted)
-            patch.setattr(recorder.Recorder, "extend", interrupted_in_steps)
             with pytest.warns(RuntimeWarning, match="interrupted"):
                 rm.simulate(ROBOT, Q, V, **grouped(**options, out=tmp_path / str(k)))
         run = rm.simulate(ROBOT, Q, V, **grouped(**options, out=tmp_path / str(k), resume=True))

@@ -7,7 +7,7 @@ import pytest
 
 import remora as rm
 from remora.simulation.inputs.loads import described
-from remora.viewer.component_table import components
+from remora.viewer.component_words import component_table
 from remora.viewer.figures.panels import choice, panels
 from remora.viewer.load_words import loaded
 from remora.viewer.page.plots import offered, plot_of
@@ -225,7 +225,7 @@ def test_the_viewer_offers_every_signal(run):
 
 
 def test_the_report_lists_components_and_draws_signals(run):
-    table = components(run)
+    table = component_table(run)
     rows = {row[0].partition(" ")[0]: row for row in table.rows}
     told = ("attitude (AttitudePD)", "every 0.1 s, delay 0.1 s", "rate ← gyro.rate")
     assert rows["attitude"][:3] == told
@@ -252,7 +252,7 @@ def test_control_laws_of_phases_are_told_in_words():
 def test_a_run_without_components_has_no_table():
     robot = rm.load("servicer")
     run = rm.simulate(robot, rm.neutral(robot), np.zeros(13), 0.1)
-    assert components(run).rows == []
+    assert component_table(run).rows == []
     assert "<h3>Components</h3>" not in html(run, animation=False)
     (panel,) = panels(run, "signals", choice(run))
     assert panel.lines == ()

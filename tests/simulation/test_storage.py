@@ -470,8 +470,14 @@ def flip(file):
 
 
 DAMAGE = {
-    "group cut": (lambda p: (p / "zarr.json").write_text('{"attrib'), "run: cannot be read"),
-    "group is a list": (lambda p: (p / "zarr.json").write_text("[]"), "run: cannot be read"),
+    "group cut": (
+        lambda p: (p / "zarr.json").write_text('{"attrib'),
+        "json: cannot be read",
+    ),
+    "group is a list": (
+        lambda p: (p / "zarr.json").write_text("[]"),
+        "json: cannot be read",
+    ),
     "array cut": (lambda p: (p / "q" / "zarr.json").write_text("{"), "q: cannot be read"),
     "array gone": (lambda p: shutil.rmtree(p / "v"), "v: cannot be read"),
     "time gone": (lambda p: shutil.rmtree(p / "t"), "t: is missing"),
@@ -486,12 +492,15 @@ DAMAGE = {
         lambda p: edit(p / "zarr.json", robot=rm.robot_to_yaml(rm.load("servicer"))),
         "was not expected",
     ),
-    "newer": (lambda p: edit(p / "zarr.json", remora_run=7), "format 7, this Remora reads 2"),
+    "newer": (lambda p: edit(p / "zarr.json", remora_run=7), "format 7, this Remora reads 3"),
     "foreign group": (
         lambda p: (p / "zarr.json").write_text('{"zarr_format": 3, "node_type": "group"}'),
         "no run of Remora",
     ),
-    "array for group": (lambda p: shutil.copy(p / "t" / "zarr.json", p), "run: cannot be read"),
+    "array for group": (
+        lambda p: shutil.copy(p / "t" / "zarr.json", p),
+        "json: cannot be read",
+    ),
     "events": (lambda p: edit(p / "events" / "zarr.json", kinds=[]), "events: cannot be read"),
     "no zarr.json": (lambda p: (p / "zarr.json").unlink(), "no run in this folder"),
     "nothing": (shutil.rmtree, "no such folder"),

@@ -73,8 +73,8 @@ def test_tables_have_signals():
     pandas = pytest.importorskip("pandas")
     table = rm.simulate(system(), [0.0], [0.1], 1.0).to_pandas()
     assert isinstance(table, pandas.DataFrame)
-    assert {"gyro.rate.0", "gyro.rate.2", "gyro.ok", "filter.estimate.1"} <= set(table.columns)
-    assert table.attrs["units"]["gyro.rate.1"] == "rad/s"
+    assert {"gyro.rate[0]", "gyro.rate[2]", "gyro.ok", "filter.estimate[1]"} <= set(table.columns)
+    assert table.attrs["units"]["gyro.rate[1]"] == "rad/s"
 
 
 @pytest.mark.parametrize(

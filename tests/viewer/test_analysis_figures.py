@@ -12,11 +12,13 @@ from remora.algebra import pose
 from remora.analysis.cells import Grid
 from remora.analysis.jacobian_conditioning import NEAR, SINGULAR
 from remora.viewer.figures import workspace_figures as figures
-from remora.viewer.figures.conditioning_figure import conditioning_figure
+from remora.viewer.figures.analysis_figures import (
+    conditioning_figure,
+    interval_figure,
+    sensitivity_figure,
+)
 from remora.viewer.figures.interconnection_figure import interconnection_figure
-from remora.viewer.figures.map_figures import interval_figure
 from remora.viewer.figures.percentile_bands import batch_columns, plot_batch
-from remora.viewer.figures.sensitivity_figure import sensitivity_figure
 from remora.viewer.report import animation_html, tool_story
 from remora.viewer.report.analysis_page import AnalysisPage
 

@@ -9,8 +9,8 @@ import pytest
 
 import remora as rm
 from remora.viewer.scene.backdrops import BACKDROPS, chosen_scene
+from remora.viewer.scene.gltf import crinkled, png
 from remora.viewer.scene.sky import AWAY, EARTH, NADIR, STARS_AT, sky_glb, unit
-from remora.viewer.scene.textures import crinkled, png
 
 
 def test_the_sky_is_small_and_well_formed():

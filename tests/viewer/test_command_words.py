@@ -9,7 +9,7 @@ import pytest
 import remora as rm
 from remora.algebra import pose
 from remora.viewer.command_words import commanded, force_text, place_text, value_text, wrench_text
-from remora.viewer.controller_words import component_settings, controller_text
+from remora.viewer.component_words import component_settings, controller_text
 
 
 @pytest.fixture(scope="module")

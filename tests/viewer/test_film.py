@@ -10,8 +10,7 @@ import pytest
 
 import remora as rm
 from remora.viewer.film import browser, render
-from remora.viewer.film.camera_paths import camera_pose
-from remora.viewer.film.captions import captioned
+from remora.viewer.film.render import camera_pose, captioned
 
 image = pytest.importorskip("PIL.Image")
 

@@ -9,10 +9,14 @@ import pytest
 import looks
 import remora as rm
 from remora.algebra import pose
+from remora.viewer.figures.analysis_figures import (
+    bar_figure,
+    interval_figure,
+    map_figure,
+    wheel_figure,
+)
 from remora.viewer.figures.interconnection_figure import interconnection_figure
-from remora.viewer.figures.map_figures import bar_figure, interval_figure, map_figure
-from remora.viewer.figures.wheel_figure import wheel_figure
-from remora.viewer.scene import raster, sky, textures
+from remora.viewer.scene import gltf, raster, sky
 from remora.viewer.scene.generated_shapes import boom_radius, generated
 from remora.viewer.scene.materials import FINISHES, finish_of, is_cell_blue
 from remora.viewer.scene.primitives import Primitive
@@ -103,7 +107,7 @@ def surfaces():
 def pictures():
     """Return those of foil and of the Earth; the latter is a JPEG, of which means are compared."""
     image = pytest.importorskip("PIL.Image")
-    with image.open(io.BytesIO(textures.crinkled())) as foil:
+    with image.open(io.BytesIO(gltf.crinkled())) as foil:
         yield "foil", np.asarray(foil)[::8, ::8]
     with image.open(io.BytesIO(sky._picture())) as earth:
         shown = np.asarray(earth).astype(float)

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 import remora as rm
-from remora.algebra import pose
+from remora.algebra import pose, quaternion
 from remora.model.joints import kind
 from remora.viewer.figures import panels
 from remora.viewer.load_words import fixed
 from remora.viewer.page import batch_page, drag_target, plots, robot_page, run_page
 from remora.viewer.page.timed_page import SPEEDS, _fitting_speed
-from remora.viewer.report import drawing
+from remora.viewer.report import html_page
 from remora.viewer.scene import (
     analysis_shapes,
     constraint_marks,
@@ -182,7 +182,7 @@ def test_lines_and_values_of_a_plot_are_where_they_belong(count):
 
 def test_long_lines_keep_their_ends_and_extremes(rng):
     t, y = np.arange(5000.0), rng.normal(size=5000)
-    few, kept = plots.decimated(t, y, 100)
+    few, kept = plots.thinned(t, y, 50)
     assert len(few) <= 103
     assert (few[0], few[-1], kept.min(), kept.max()) == (0.0, 4999.0, y.min(), y.max())
     assert np.array_equal(y[few.astype(int)], kept)
@@ -190,8 +190,7 @@ def test_long_lines_keep_their_ends_and_extremes(rng):
     for a, b in itertools.pairwise(edges):
         own = kept[(few >= a) & (few < b)]
         assert (own.min(), own.max()) == (y[a:b].min(), y[a:b].max())
-    assert plots.decimated(t[:100], y[:100], 100)[0] is not few
-    assert len(plots.decimated(t[:100], y[:100], 100)[0]) == 100
+    assert len(plots.thinned(t[:150], y[:150], 50)[0]) == 150
 
 
 def test_plots_are_the_samples_of_their_joints_in_their_units(rng):
@@ -214,7 +213,7 @@ def test_plots_are_the_samples_of_their_joints_in_their_units(rng):
 
     class Told(SimpleNamespace):
         def quantity(self, name):
-            return {"tau": tau, "v": v}[name]
+            return {"tau": tau, "v": v, "q": q}[name]
 
         def frame_pose(self, name):
             return rm.frame_pose(robot, q, name)
@@ -231,7 +230,11 @@ def test_plots_are_the_samples_of_their_joints_in_their_units(rng):
     turns = [place["cyl"] + turning, place["uni"], place["uni"] + 1, place["turn"]]
     turns += [place["ball"] + k for k in range(3)]  # which has no angles
     slides = [place["cyl"] + sliding]
-    angles = np.degrees(q[:, [at["cyl"] + turning, at["uni"], at["uni"] + 1, at["turn"]]])
+    angles = q[:, [at["cyl"] + turning, at["uni"], at["uni"] + 1, at["turn"]]]
+    ball = robot.joints["ball"].q
+    away = 2.0 * quaternion.log(quaternion.mul(quaternion.conjugate(q[:1, ball]), q[:, ball]))
+    angles = np.degrees(np.column_stack([angles, 0.1 - 0.5 * angles[:, 3], away]))
+    speeds = np.insert(v[:, turns], 4, -0.5 * v[:, place["turn"]], axis=1)
     x = rm.frame_pose(robot, q, "bus")
     R = pose.to_rotation_matrix(x)
     since = R[0].T @ R
@@ -240,10 +243,11 @@ def test_plots_are_the_samples_of_their_joints_in_their_units(rng):
     expected = {
         "joint angles, °": angles,
         "base attitude, °": np.degrees(axis / (2.0 * np.sinc(size / np.pi))[:, None]),
-        "joint torques, N m": tau[:, turns], "joint speeds, °/s": np.degrees(v[:, turns]),
+        "joint torques, N m": tau[:, turns], "joint speeds, °/s": np.degrees(speeds),
         "wheel speeds, rpm": v[:, [place["spin"]]] * 30.0 / np.pi,
         "wheel torques, N m": tau[:, [place["spin"]]],
-        "joint travels, m": q[:, [at["cyl"] + sliding]], "joint forces, N": tau[:, slides],
+        "joint travels, m": q[:, [at["cyl"] + sliding]],
+        "joint speeds, sliding, m/s": v[:, slides], "joint forces, N": tau[:, slides],
         "base position, m": pose.translation(x),
         "linear momentum, N s": np.stack([np.linalg.norm(h[:, :3] - h[0, :3], axis=1),
                                           np.linalg.norm(h[:, :3], axis=1)], axis=-1),
@@ -257,8 +261,12 @@ def test_plots_are_the_samples_of_their_joints_in_their_units(rng):
         assert np.allclose(found.values, values, atol=1e-7), name
         assert name.endswith(found.unit)
         assert len(found.names) == values.shape[1]
+    torques = plots.plot_of(run, "joint torques, N m").names
+    assert torques == plots.plot_of(run, "joint speeds, °/s").names[:4] + torques[4:]
     still = rm.load("spart17_planar")
-    run.robot = still
+    start = rm.neutral(still)
+    q, v, tau = np.tile(start, (n, 1)), np.zeros((n, still.nv)), np.zeros((n, still.nv))
+    run = Told(robot=still, t=t, q=q, v=v, tau=tau, signal_columns={}, signals={})
     missing = ("joint travels, m", "joint forces, N", "wheel speeds, rpm", "wheel torques, N m")
     assert not set(missing) & set(plots.offered(run))
 
@@ -315,11 +323,12 @@ def test_signals_of_components_are_grouped_by_unit(run, rng):
     assert np.array_equal(found[1].lines[2].values, signals["gyro.rate"][:, 2])
     told.t = np.arange(4.0)
     labels = ["pd.a, N", "gyro.rate, rad/s", "pd.b, N", "pd.c, m", "two.x, m"]
-    drawn = plots._signals_by_label(told)
-    assert list(drawn) == labels
+    for name in ("pd.a", "pd.b"):
+        columns[name].components = lambda robot: [("", "N")]
+    assert list(plots._signals(told)) == labels
     for name, names in (("gyro.rate, rad/s", ["x", "y", "z"]), ("two.x, m", ["e0", "e1"]),
-                        ("pd.c, m", ["c"])):  # fmt: skip
-        plot, key = drawn[name](told), name.partition(",")[0]
+                        ("pd.c, m", ["pd.c"])):  # fmt: skip
+        plot, key = plots.plot_of(told, name), name.partition(",")[0]
         assert (plot.names, plot.unit) == (names, name.rpartition(" ")[2])
         assert np.array_equal(plot.values, signals[key].reshape(4, -1))
 
@@ -345,7 +354,7 @@ def test_a_drawing_is_cleaned_and_keeps_its_size():
         '<g id="free"/><path d="M 1.25 2.04 L 3.0 4" style="stroke: #123456"/>'
         '<use href="#used"/></svg>'
     )
-    assert drawing._cleaned(svg, "two") == (
+    assert html_page._cleaned(svg, "two") == (
         '<svg role="img" aria-label="two" viewBox="0 0 10 20"><g id="used"/><g/>'
         '<path d="M 1.2 2 L 3 4" style="stroke: #123456"/><use href="#used"/></svg>'
     )

@@ -10,8 +10,7 @@ import remora as rm
 from remora.algebra import pose
 from remora.cli import main
 from remora.viewer.film import browser
-from remora.viewer.film.camera_paths import CAMERA_PATHS, camera_pose
-from remora.viewer.film.captions import captioned
+from remora.viewer.film.render import CAMERA_PATHS, camera_pose, captioned
 
 
 @pytest.mark.parametrize("path", CAMERA_PATHS)
@@ -89,7 +88,7 @@ def test_a_browser_makes_a_still_and_a_film(run, tmp_path):
 def test_the_command_does_not_replace_a_file(tmp_path, monkeypatch, capsys):
     file = tmp_path / "a.png"
     file.write_text("mine")
-    monkeypatch.setattr(sys, "argv", ["remora", "render", str(tmp_path), "--png", str(file)])
+    monkeypatch.setattr(sys, "argv", ["remora", "render", str(tmp_path), str(file)])
     with pytest.raises(SystemExit) as ended:
         main()
     assert ended.value.code == 2

@@ -12,8 +12,8 @@ import pytest
 import remora as rm
 from plain_settings import grouped
 from remora.viewer import load_words
-from remora.viewer.figures.figures import figure_of
-from remora.viewer.report import drawing as drawings
+from remora.viewer.figures.figures import figure_of_panels, panels_of
+from remora.viewer.report import html_page
 from remora.viewer.report import report as reports
 from remora.viewer.report import report_sections as sections
 
@@ -262,8 +262,8 @@ def test_the_source_of_a_law_is_in_the_report(no_pictures):
 
 
 def test_a_drawing_that_is_too_large_becomes_a_picture(run, monkeypatch):
-    monkeypatch.setattr(drawings, "LARGEST_DRAWING", 1000)
-    drawn = drawings.drawing(figure_of(run, "q"))
+    monkeypatch.setattr(html_page, "LARGEST_DRAWING", 1000)
+    drawn = html_page.drawing(figure_of_panels(run, panels_of(run, "q")))
     data = re.fullmatch(r'<img alt="[^"]*" src="data:image/png;base64,([^"]+)">', drawn)[1]
     assert base64.b64decode(data).startswith(b"\x89PNG")
 

@@ -12,12 +12,12 @@ from remora.algebra import pose
 from remora.simulation.recording.conservation import Conservation, Drift
 from remora.simulation.recording.constraint_switch import ConstraintSwitch
 from remora.viewer.figures import panels as panels_module
-from remora.viewer.figures.flat_panels import is_flat
 from remora.viewer.figures.panels import Line, Panel, choice, panels
 from remora.viewer.report import conditioning_rows, tool_story
 from remora.viewer.report import report_sections as sections
+from remora.viewer.report.conservation_words import conserved_line, drifts, violations
 from remora.viewer.report.peak_loads import exceeded, joint_peaks
-from remora.viewer.report.trust import drifts, trust_line, violations
+from remora.viewer.report.report_sections import is_flat
 from remora.viewer.run_tables import capture_tiles, note_of, robot_table, tiles
 
 pytest.importorskip("matplotlib")
@@ -208,7 +208,7 @@ def test_what_is_not_kept_is_told():
     kept = Conservation(push, push, push, Drift(1e-9, 4.0, "J", "peak"), 1e-15, 1e-15)
     good = replace(kept, energy=replace(kept.energy, absolute=1e-12))
     assert violations(good) == []
-    assert trust_line(good) == (
+    assert conserved_line(good) == (
         "Relative conservation errors: energy balance 2.5e-13. Momentum is not conserved in this "
         "run: external wrenches."
     )
@@ -226,8 +226,8 @@ def test_what_is_not_kept_is_told():
 
 
 def test_one_line_where_all_is_well_and_a_section_where_not(run):
-    assert "<details>" in sections.trust(run, [])
-    section = sections.trust(run, ["the energy <drifts>"])
+    assert "<details>" in sections.conservation(run, [])
+    section = sections.conservation(run, ["the energy <drifts>"])
     assert "the energy &lt;drifts&gt;" in section
     assert "<details>" not in section
 

@@ -11,7 +11,7 @@ import remora as rm
 from remora.algebra import pose
 from remora.simulation.recording.recorded_event import RecordedEvent
 from remora.viewer.report import stills as module
-from remora.viewer.report.still_times import COUNT, still_times
+from remora.viewer.report.stills import COUNT, still_times
 from remora.viewer.scene.camera import Camera, framed
 from remora.viewer.scene.raster import depth_image, projected
 

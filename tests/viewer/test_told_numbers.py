@@ -14,19 +14,18 @@ import remora as rm
 from remora.simulation.recording.constraint_switch import ConstraintSwitch
 from remora.viewer import (
     command_words,
-    component_table,
-    controller_words,
+    component_words,
     load_words,
     run_tables,
 )
 from remora.viewer.figures.figures import marks
-from remora.viewer.figures.flat_panels import is_flat
 from remora.viewer.figures.panels import Line, Panel
 from remora.viewer.page import timeline
 from remora.viewer.report import conditioning_rows, html_page, peak_loads
 from remora.viewer.report import report as report_module
 from remora.viewer.report import report_sections as sections
-from remora.viewer.report.still_times import COUNT, still_times
+from remora.viewer.report.report_sections import is_flat
+from remora.viewer.report.stills import COUNT, still_times
 
 pytest.importorskip("matplotlib")
 MOTION = {"motion": {"from": 0.5, "to": [1.5]}, "breaks": [1.0, 3.0]}
@@ -102,7 +101,7 @@ def test_components_are_told_with_timing_inputs_and_signals(run):
     }  # fmt: skip
     columns = {"gyro.rate": SimpleNamespace(unit="rad/s"), "pd.gain": SimpleNamespace(unit="")}
     told = SimpleNamespace(settings=settings, robot=run.robot, signal_columns=columns)
-    table = component_table.components(told)
+    table = component_words.component_table(told)
     assert table.rows == [
         ("gyro (rate_gyro)", "every 0.5 s, offset 0.1 s", "in ← x.y", "rate [rad/s]", "noise 2"),
         (
@@ -116,7 +115,8 @@ def test_components_are_told_with_timing_inputs_and_signals(run):
     assert table.more == 0
     many = {f"c{k}": {} for k in range(103)}
     told.settings = {"components": many}
-    assert (len(component_table.components(told).rows), component_table.components(told).more) == (
+    table = component_words.component_table(told)
+    assert (len(table.rows), table.more) == (
         100, 3,
     )  # fmt: skip
 
@@ -142,7 +142,7 @@ def test_goals_gains_and_speeds_have_the_units_of_their_joints():
     )  # fmt: skip
 
     def words(law="JointPD", **given):
-        return controller_words.component_settings(robot, {"made by": law, **given})
+        return component_words.component_settings(robot, {"made by": law, **given})
 
     both = ["arm/turn", "arm/slide"]
     assert words(joints=both, goal=[-0.5, 0.25]) == [

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.spatial import ConvexHull
 
-from remora.viewer.figures.wheel_figure import shadow
+from remora.viewer.figures.analysis_figures import shadow
 
 
 @pytest.mark.parametrize("seed", range(5))

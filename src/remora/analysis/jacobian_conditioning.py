@@ -119,7 +119,7 @@ class Conditioning:
 
     def plot(self) -> Any:
         """Return a figure of singular values, condition number and distances to limits."""
-        module: Any = importlib.import_module("remora.viewer.figures.conditioning_figure")
+        module: Any = importlib.import_module("remora.viewer.figures.analysis_figures")
         return module.conditioning_figure(self)
 
     def _at(self, k: int) -> str:

@@ -147,8 +147,8 @@ class MissSensitivity:
         return x, misses
 
     def plot(self, **options: Any) -> Any:
-        """Return a figure, see `remora.viewer.figures.sensitivity_figure`."""
-        module: Any = importlib.import_module("remora.viewer.figures.sensitivity_figure")
+        """Return a figure, see `remora.viewer.figures.analysis_figures`."""
+        module: Any = importlib.import_module("remora.viewer.figures.analysis_figures")
         return module.sensitivity_figure(self, **options)
 
 

@@ -22,11 +22,10 @@ from remora.algebra import pose
 from remora.algebra.array_ops import Array, ArrayLike, stack
 from remora.analysis import cells as cell_arrays
 from remora.analysis.arm import arm_length, moving_joints
-from remora.analysis.cells import Grid, Mask, ball_grid
+from remora.analysis.cells import Grid, Mask, ball_grid, bins_of, count_of
 from remora.analysis.checkpoints import Checkpoint, Progress
 from remora.analysis.manipulability import characteristic_length, ellipsoid_matrix
 from remora.analysis.measures import MEASURES, check_measure
-from remora.analysis.orientations import bins_of, count_of
 from remora.analysis.sampling import (
     JointRange,
     Ranges,

@@ -78,7 +78,7 @@ def block_size(study: Study, wanted: int | None = None, workers: int = 1) -> int
 def _needed(study: Study) -> list[str]:
     """Return the names of the signals that outputs and bands read."""
     read = (*(o.quantity for o in study.outputs.values()), *study.bands.values())
-    return [name for name in dict.fromkeys(q.told.signal for q in read) if name]
+    return [name for name in dict.fromkeys(q.settings.signal for q in read) if name]
 
 
 def target_here(study: Study, target: str) -> str:

@@ -92,13 +92,7 @@ def campaign(
         study = load_study(study, runs)
     elif runs is not None and runs != study.runs:
         raise RemoraError("runs cannot be changed in a loaded study: load it with runs=")
-    for name, value in (("workers", workers), ("block", block)):
-        least = 0 if name == "workers" else 1
-        if value is not None and (not isinstance(value, int) or value < least):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise RemoraError(f"{name} must be a whole number, {least} or more, not {value!r}")
-    if target not in CHOICES:
-        raise UnknownName("target", target, CHOICES)
-    _refuse_without_packages()
+    _check_options(workers, block, target)
     _check_starts(study)
     count = MANY if scheduler else workers if workers is not None else os.cpu_count() or 1
     folder = _folder(Path(out), study, resume, block_size(study, block, count), block)
@@ -107,24 +101,28 @@ def campaign(
     before = sum(stop - start for start, stop in folder.spans() if start in done)
     with campaign_bar(folder.runs, before, progress) as advance:
 
-        def keep(found: Block) -> None:
-            folder.write(found)
-            ok = found.columns["ok"]
+        def keep(block: Block) -> None:
+            folder.write(block)
+            ok = block.columns["ok"]
             advance(ok.size, int(ok.size - np.count_nonzero(ok)))
 
-        if missing:
-            if workers == 0 and scheduler is None:
-                for start, stop in missing:
-                    keep(run_block(study, start, stop, threads=0, target=target))
-            else:
-                with _client(workers, scheduler) as client:
-                    _distribute(client, study, missing, target, keep)
+        if workers == 0 and scheduler is None:
+            for start, stop in missing:
+                keep(run_block(study, start, stop, threads=0, target=target))
+        elif missing:
+            with _client(workers, scheduler) as client:
+                _distribute(client, study, missing, target, keep)
     folder.write_summary()
     return Campaign(folder)
 
 
-def _refuse_without_packages() -> None:
-    """Raise before anything is computed if a package of the extra `campaign` is missing."""
+def _check_options(workers: Any, block: Any, target: str) -> None:
+    """Raise before anything is computed, also if a package of the extra `campaign` is missing."""
+    for name, value, least in (("workers", workers, 0), ("block", block, 1)):
+        if value is not None and (not isinstance(value, int) or value < least):
+            raise RemoraError(f"{name} must be a whole number, {least} or more, not {value!r}")
+    if target not in CHOICES:
+        raise UnknownName("target", target, CHOICES)
     missing = [name for name in PACKAGES if importlib.util.find_spec(name) is None]
     if missing:
         raise RemoraError(

@@ -106,8 +106,8 @@ def _success(campaign: Campaign, study: Study) -> str:
 def _outputs(campaign: Campaign, study: Study) -> str:
     """Return one row per output: its numbers, and what drives it most."""
     rows: list[tuple[str, ...]] = []
-    for name, own in study.outputs.items():
-        x = own.quantity.shown(campaign[name])
+    for name, output in study.outputs.items():
+        x = output.quantity.shown(campaign[name])
         x = x[np.isfinite(x)]
         if not x.size:
             continue
@@ -117,13 +117,13 @@ def _outputs(campaign: Campaign, study: Study) -> str:
         driver = "\N{EN DASH}"
         if found is not None and _strength(*found[1]) >= WEAK:
             driver = short_name(found[0])
-        rows.append((name, own.quantity.shown_unit, *shown, extremes, f"{x.size:,}", driver))
+        rows.append((name, output.quantity.shown_unit, *shown, extremes, f"{x.size:,}", driver))
     head = ("output", "unit", "#5 %", "#median", "#95 %", "#extremes", "#runs", "driven most by")
     return table(TextTable(head, rows))
 
 
-def _number(x: float) -> str:
-    return "\N{EN DASH}" if math.isnan(x) else f"{x:.4g}".replace("-", "\N{MINUS SIGN}")
+def _number(x: float, digits: str = ".4g") -> str:
+    return "\N{EN DASH}" if math.isnan(x) else f"{x:{digits}}".replace("-", "\N{MINUS SIGN}")
 
 
 def _influence(campaign: Campaign) -> str:
@@ -132,7 +132,9 @@ def _influence(campaign: Campaign) -> str:
     for output in shown:
         for dispersion, (rank, index) in list(campaign.drivers(output).items())[:5]:
             if _strength(rank, index) >= WEAK:
-                rows.append((output, short_name(dispersion), _share(rank), _share(index)))
+                rows.append(
+                    (output, short_name(dispersion), _number(rank, ".2f"), _number(index, ".2f"))
+                )
     if not rows:
         return ""
     note = (
@@ -148,20 +150,16 @@ def _strength(*numbers: float) -> float:
     return max((abs(x) for x in numbers if not math.isnan(x)), default=0.0)
 
 
-def _share(x: float) -> str:
-    return "\N{EN DASH}" if math.isnan(x) else f"{x:.2f}".replace("-", "\N{MINUS SIGN}")
-
-
 def _worst(campaign: Campaign, study: Study) -> str:
     rows: list[tuple[str, ...]] = []
-    for name, own in study.outputs.items():
+    for name, output in study.outputs.items():
         x = campaign[name]
         known = np.flatnonzero(np.isfinite(x))
         if not known.size:
             continue
         far = np.abs(x[known] - np.median(x[known]))
         for run in known[np.argsort(-far)[:WORST]]:
-            value = f"{_number(float(own.quantity.shown(x[run])))} {own.quantity.shown_unit}"
+            value = f"{_number(float(output.quantity.shown(x[run])))} {output.quantity.shown_unit}"
             rows.append((name, f"{run}", value, _command(campaign, int(run))))
     note = paragraph("The runs farthest from the median of each output.", "small muted")
     made = table(TextTable(("output", "#run", "#value", "$replay"), rows))

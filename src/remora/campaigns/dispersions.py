@@ -3,7 +3,7 @@
 Each dispersed number is the inverse distribution function of a uniform number u in (0, 1). With
 `random` sampling u follows from seed, run and name alone (counter-based, Philox). In a Latin
 hypercube u = (π(i) + w)/n, with π a keyed permutation of the n strata that is evaluated by index
-(`permutation`) and w in (0, 1) as for `random`: no design is stored. Sobol sequences also depend on
+(`permuted`) and w in (0, 1) as for `random`: no design is stored. Sobol sequences also depend on
 the number of dispersed numbers; their points are evaluated by index, too (`sobol_points`). Whatever
 the size of the study, a block takes memory for its own runs only. Correlated numbers share a
 Gaussian copula: z = L Φ⁻¹(u), then u = Φ(z).
@@ -20,8 +20,7 @@ from typing import Any
 import numpy as np
 
 from remora.algebra.array_ops import Array
-from remora.campaigns.permutation import ROUNDS, permuted
-from remora.campaigns.sobol_points import sobol_points
+from remora.campaigns.indexed_points import ROUNDS, permuted, sobol_points
 from remora.campaigns.study_schema import DispersionFile
 from remora.components import noise
 from remora.errors import RemoraError
@@ -106,19 +105,19 @@ INVERSE = {
 
 
 def dispersion(
-    name: str, told: DispersionFile, nominal: float, rows: Array | None = None
+    name: str, settings: DispersionFile, nominal: float, rows: Array | None = None
 ) -> Dispersion:
     """Return a dispersion with its defaults filled in, or raise.
 
     Args:
         name: of the number.
-        told: from the file.
+        settings: from the file.
         nominal: value in the scenario.
         rows: column of a table.
     """
-    kind = told.distribution
-    given = getattr(told, kind)
-    centre = {"value": nominal, "offset": 0.0, "factor": 1.0}[told.as_]
+    kind = settings.distribution
+    given = getattr(settings, kind)
+    centre = {"value": nominal, "offset": 0.0, "factor": 1.0}[settings.as_]
     numbers: dict[str, float] = {}
     if kind != "table":
         for key, value in given.model_dump().items():
@@ -132,7 +131,7 @@ def dispersion(
                 f"its range from {numbers['low']:g} to {numbers['high']:g} is more than "
                 f"{FARTHEST:g} standard deviations away from the mean {numbers['mean']:g}"
             )
-    return Dispersion(name, kind, numbers, told.as_, nominal, rows)
+    return Dispersion(name, kind, numbers, settings.as_, nominal, rows)
 
 
 def correlation_factor(names: Sequence[str], matrix: Sequence[Sequence[float]]) -> Array:

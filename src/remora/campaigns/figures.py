@@ -43,15 +43,15 @@ def styled(draw: F) -> F:
 def distributions(campaign: Campaign, study: Study) -> Any:
     """Return histograms of the outputs, with criteria as lines, or None if nothing is finite."""
     shown: list[tuple[Quantity, Array]] = []
-    for name, own in study.outputs.items():
+    for name, output in study.outputs.items():
         x = campaign[name]
         x = x[np.isfinite(x)]
         if x.size:
-            shown.append((own.quantity, own.quantity.shown(x)))
+            shown.append((output.quantity, output.quantity.shown(x)))
     if not shown:
         return None
     figure, axes = _grid(len(shown))
-    for ax, (own, x) in zip(axes, shown, strict=False):
+    for ax, (quantity, x) in zip(axes, shown, strict=False):
         low, high = np.percentile(x, [0.05, 99.95])
         if high <= low:
             low, high = low - 0.5, high + 0.5
@@ -60,12 +60,12 @@ def distributions(campaign: Campaign, study: Study) -> Any:
         for value, style in ((median, "-"), (top, "--")):
             ax.axvline(value, color=INK, linewidth=0.8, linestyle=style)
         for criterion in study.success.values():
-            if criterion.told.output == own.name:
-                for bound in (criterion.told.below, criterion.told.above):
-                    if bound is not None and low <= own.shown(np.array(bound)) <= high:
-                        ax.axvline(own.shown(np.array(bound)), color=COLOURS[1], linewidth=1.2)
-        ax.set_title(own.name)
-        ax.set_xlabel(own.shown_unit)
+            if criterion.settings.output == quantity.name:
+                for bound in (criterion.settings.below, criterion.settings.above):
+                    if bound is not None and low <= quantity.shown(np.array(bound)) <= high:
+                        ax.axvline(quantity.shown(np.array(bound)), color=COLOURS[1], linewidth=1.2)
+        ax.set_title(quantity.name)
+        ax.set_xlabel(quantity.shown_unit)
         ax.set_yticks([])
         ax.spines["left"].set_visible(False)
         ax.grid(False)
@@ -78,9 +78,9 @@ def bands(campaign: Campaign, study: Study) -> Any:
     if not study.bands or not len(campaign):
         return None
     figure, axes = _grid(len(study.bands), columns=1)
-    for ax, (name, own) in zip(axes, study.bands.items(), strict=False):
-        draw_bands(ax, campaign.t, own.shown(campaign[name]))
-        ax.set_title(f"{name}, {own.shown_unit}" if own.shown_unit else name)
+    for ax, (name, quantity) in zip(axes, study.bands.items(), strict=False):
+        draw_bands(ax, campaign.t, quantity.shown(campaign[name]))
+        ax.set_title(f"{name}, {quantity.shown_unit}" if quantity.shown_unit else name)
     axes[len(study.bands) - 1].set_xlabel("time, s")
     return figure
 

@@ -7,8 +7,10 @@ between two samples has the numbers of that moment.
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -88,13 +90,13 @@ class Quantity:
 
     Attributes:
         name: its name in the study.
-        told: what it is.
+        settings: what it is.
         unit: SI unit.
         shown_unit: unit in reports.
     """
 
     name: str
-    told: QuantityFile
+    settings: QuantityFile
     unit: str
     shown_unit: str
 
@@ -104,59 +106,106 @@ class Quantity:
 
     def of(self, samples: BlockSamples) -> Array:
         """Return the values at all samples, `(runs, n)`."""
-        told, batch = self.told, samples.batch
-        robot = batch.robot
-        if told.signal is not None:
-            x = np.asarray(batch.signals[told.signal], float)
-        elif told.joint is not None:
-            x = batch.q[..., robot.joints[told.joint].q]
-        elif told.speed is not None:
-            x = batch.v[..., robot.joints[told.speed].v]
-        else:
-            x = samples.of_frame(told.frame or "", told.of)
-            if told.of == "position" and told.point is not None:
-                x = x - np.array(told.point)
-        x = x.reshape((*batch.q.shape[:2], -1))
-        if told.minus is not None:
-            x = x - np.asarray(told.minus, float)
-        if told.element is not None:
-            return x[..., told.element]
+        settings = self.settings
+        values = _SUBJECTS[settings.subject].values
+        assert values is not None
+        x = values(settings, samples).reshape((*samples.batch.q.shape[:2], -1))
+        if settings.minus is not None:
+            x = x - np.asarray(settings.minus, float)
+        if settings.element is not None:
+            return x[..., settings.element]
         return x[..., 0] if x.shape[-1] == 1 else np.sqrt(np.sum(x * x, axis=-1))
 
 
-def quantity(system: System, name: str, told: QuantityFile, unit: str | None) -> Quantity:
+class _Subject(NamedTuple):
+    """What a quantity is a number of.
+
+    Attributes:
+        size_and_unit: number of elements and SI unit, after checks against the system.
+        values: the values at all samples; None: it has a value once in a run, see `Output`.
+    """
+
+    size_and_unit: Callable[[System, QuantityFile], tuple[int, str]]
+    values: Callable[[QuantityFile, BlockSamples], Array] | None = None
+
+
+def _signal(system: System, settings: QuantityFile) -> tuple[int, str]:
+    if settings.signal not in system.signals:
+        raise UnknownName("signal", str(settings.signal), system.signals)
+    shape, unit = system.signals[settings.signal]
+    return math.prod(shape), unit
+
+
+def _signal_values(settings: QuantityFile, samples: BlockSamples) -> Array:
+    return np.asarray(samples.batch.signals[settings.signal or ""], float)
+
+
+def _coordinate(system: System, settings: QuantityFile) -> tuple[int, str]:
+    joint = system.robot.joints[settings.joint or ""]
+    if not in_coordinates(joint):
+        raise InvalidValue(f"joint {joint.name!r} ({joint.kind}) has a quaternion")
+    freedoms = kind(joint).freedoms
+    return len(freedoms), freedoms[0].coordinate_unit
+
+
+def _coordinate_values(settings: QuantityFile, samples: BlockSamples) -> Array:
+    batch = samples.batch
+    return batch.q[..., batch.robot.joints[settings.joint or ""].q]
+
+
+def _speed(system: System, settings: QuantityFile) -> tuple[int, str]:
+    freedoms = kind(system.robot.joints[settings.speed or ""]).freedoms
+    return len(freedoms), freedoms[0].speed_unit
+
+
+def _speed_values(settings: QuantityFile, samples: BlockSamples) -> Array:
+    batch = samples.batch
+    return batch.v[..., batch.robot.joints[settings.speed or ""].v]
+
+
+def _frame(system: System, settings: QuantityFile) -> tuple[int, str]:
+    return 3, {"position": "m", "velocity": "m/s", "angular_velocity": "rad/s"}[settings.of]
+
+
+def _frame_values(settings: QuantityFile, samples: BlockSamples) -> Array:
+    x = samples.of_frame(settings.frame or "", settings.of)
+    return x - np.array(settings.point) if settings.point is not None else x
+
+
+def _capture(system: System, settings: QuantityFile) -> tuple[int, str]:
+    known = system.robot.constraints.names
+    if settings.capture not in known:
+        raise UnknownName("constraint", str(settings.capture), known)
+    return 1, CAPTURE_UNITS[settings.of]
+
+
+def _event(system: System, settings: QuantityFile) -> tuple[int, str]:
+    return 1, "s"
+
+
+#: By the field of `QuantityFile` that is set.
+_SUBJECTS = {
+    "signal": _Subject(_signal, _signal_values),
+    "joint": _Subject(_coordinate, _coordinate_values),
+    "speed": _Subject(_speed, _speed_values),
+    "frame": _Subject(_frame, _frame_values),
+    "capture": _Subject(_capture),
+    "event": _Subject(_event),
+}
+
+
+def quantity(system: System, name: str, settings: QuantityFile, unit: str | None) -> Quantity:
     """Return a quantity after checking it against the system, or raise."""
-    robot = system.robot
-    if told.signal is not None:
-        if told.signal not in system.signals:
-            raise UnknownName("signal", told.signal, system.signals)
-        shape, own = system.signals[told.signal]
-        size = int(np.prod(shape))
-    elif told.joint is not None or told.speed is not None:
-        joint = robot.joints[told.joint or told.speed or ""]
-        freedoms = kind(joint).freedoms
-        if told.joint is not None and not in_coordinates(joint):
-            raise InvalidValue(f"joint {joint.name!r} ({joint.kind}) has a quaternion")
-        size = len(freedoms)
-        own = freedoms[0].coordinate_unit if told.joint is not None else freedoms[0].speed_unit
-    elif told.frame is not None:
-        size = 3
-        own = {"position": "m", "velocity": "m/s", "angular_velocity": "rad/s"}[told.of]
-    elif told.capture is not None:
-        if told.capture not in robot.constraints.names:
-            raise UnknownName("constraint", told.capture, robot.constraints.names)
-        size, own = 1, CAPTURE_UNITS[told.of]
-    else:
-        size, own = 1, "s"
-    if told.element is not None and told.element >= size:
-        raise InvalidValue(f"has {size} elements: there is no element {told.element}")
-    if told.minus is not None and np.size(told.minus) not in (1, size):
+    size, own = _SUBJECTS[settings.subject].size_and_unit(system, settings)
+    if settings.element is not None and settings.element >= size:
+        raise InvalidValue(f"has {size} elements: there is no element {settings.element}")
+    if settings.minus is not None and np.size(settings.minus) not in (1, size):
         raise InvalidValue(f"minus must be one number, or {size}")
-    shown = own if unit is None else unit
-    if shown not in (own, DEGREES.get(own)):
-        allowed = " or ".join(repr(u) for u in (own, DEGREES.get(own)) if u)
-        raise InvalidValue(f"unit must be {allowed or 'left out'}, not {unit!r}")
-    return Quantity(name, told, own, shown)
+    allowed = [u for u in (own, DEGREES.get(own)) if u]
+    if unit is not None and unit not in (own, *allowed):
+        names = " or ".join(map(repr, allowed))
+        raise InvalidValue(f"unit must be {names or 'left out'}, not {unit!r}")
+    return Quantity(name, settings, own, own if unit is None else unit)
 
 
 @dataclass(frozen=True)
@@ -189,11 +238,11 @@ class Output:
         return np.where(np.isnan(first_time(samples.batch, self.given)), np.nan, found)
 
     def _of_all(self, samples: BlockSamples) -> Array:
-        told, batch = self.quantity.told, samples.batch
-        if told.event is not None:
-            return first_time(batch, told.event)
-        if told.capture is not None:
-            return first_capture(batch, told.capture, told.of)
+        settings, batch = self.quantity.settings, samples.batch
+        if settings.event is not None:
+            return first_time(batch, settings.event)
+        if settings.capture is not None:
+            return first_capture(batch, settings.capture, settings.of)
         x = self.quantity.of(samples)
         if self.at is not None:
             return x[:, int(np.argmin(np.abs(batch.t - self.at)))]
@@ -249,17 +298,17 @@ def first_capture(batch: Batch, constraint: str, what: str) -> Array:
     return found
 
 
-def output(system: System, name: str, told: OutputFile) -> Output:
+def output(system: System, name: str, settings: OutputFile) -> Output:
     """Return an output after checking it against the system, or raise."""
-    momentary = told.event is not None or told.capture is not None
-    take = "event" if momentary else told.take or "final"
-    own = quantity(system, name, told, told.unit)
+    momentary = settings.event is not None or settings.capture is not None
+    take = "event" if momentary else settings.take or "final"
+    own = quantity(system, name, settings, settings.unit)
     if take == "integral":
-        if told.unit is not None:
+        if settings.unit is not None:
             raise InvalidValue("the unit of an integral is that of the quantity times s: leave out")
         unit = own.unit.removesuffix("/s") if own.unit.endswith("/s") else f"{own.unit} s".strip()
         own = replace(own, unit=unit, shown_unit=unit)
-    return Output(own, told.at, take, told.given)
+    return Output(own, settings.at, take, settings.given)
 
 
 @dataclass(frozen=True)
@@ -268,33 +317,33 @@ class Criterion:
 
     Attributes:
         name: its name in the study.
-        told: the comparison.
+        settings: the comparison.
     """
 
     name: str
-    told: CriterionFile
+    settings: CriterionFile
 
     def holds(self, outputs: Mapping[str, Array], samples: BlockSamples) -> Array:
         """Return in which runs it holds, `(runs,)`; NaN fails every comparison."""
-        told = self.told
-        if told.event is not None:
-            return np.isfinite(first_time(samples.batch, told.event)) == told.occurs
-        x = outputs[told.output or ""]
-        above = x > told.above if told.above is not None else ~np.isnan(x)
-        below = x < told.below if told.below is not None else ~np.isnan(x)
+        settings = self.settings
+        if settings.event is not None:
+            return np.isfinite(first_time(samples.batch, settings.event)) == settings.occurs
+        x = outputs[settings.output or ""]
+        above = x > settings.above if settings.above is not None else ~np.isnan(x)
+        below = x < settings.below if settings.below is not None else ~np.isnan(x)
         return above & below
 
     def described(self, outputs: Mapping[str, Output]) -> str:
         """Return the comparison as text, in the units of reports."""
-        told = self.told
-        if told.event is not None:
-            return f"{told.event} {'occurs' if told.occurs else 'does not occur'}"
-        own = outputs[told.output or ""].quantity
+        settings = self.settings
+        if settings.event is not None:
+            return f"{settings.event} {'occurs' if settings.occurs else 'does not occur'}"
+        own = outputs[settings.output or ""].quantity
 
         def shown(x: float) -> str:
             return f"{float(own.shown(np.array(x))):.6g} {own.shown_unit}".strip()
 
-        parts = [f"{shown(told.above)} <"] if told.above is not None else []
+        parts = [f"{shown(settings.above)} <"] if settings.above is not None else []
         parts.append(own.name)
-        parts += [f"< {shown(told.below)}"] if told.below is not None else []
+        parts += [f"< {shown(settings.below)}"] if settings.below is not None else []
         return " ".join(parts)

@@ -1,6 +1,6 @@
 """Folder of a campaign: study, results block by block, and a summary in Parquet.
 
-    DIR/campaign.json      format, digests of what results depend on, sizes; written first
+    DIR/campaign.json      version of the format, digests, sizes; written first
     DIR/study.yaml         the file as it was
     DIR/results.zarr       one array per column, one shard per block; bands `(runs, samples)`
     DIR/blocks/000042.json written last, when a block is complete: the digests of its columns
@@ -15,8 +15,6 @@ is written into an empty folder only, and a folder without it is not ours.
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import importlib
 import json
 from collections.abc import Generator, Mapping
 from pathlib import Path
@@ -30,10 +28,17 @@ from remora.campaigns.blocks import REASONS, Block
 from remora.campaigns.study import Study
 from remora.errors import RemoraError
 from remora.identity.json_seal import sealed, unsealed
-from remora.simulation.storage.reading import readable
+from remora.simulation.recording.export import pandas
+from remora.simulation.storage.stored_folder import (
+    CAMPAIGN,
+    array_digest,
+    readable,
+    writable,
+    zarr,
+)
 
-#: Version of the folder's format.
-FORMAT = 2
+#: What becomes of a campaign whose folder cannot be written any more.
+KEPT = "what is complete is kept, and --resume continues"
 #: Rows of a chunk, several of which make a shard.
 ROWS = 1024
 
@@ -84,7 +89,7 @@ class CampaignFolder:
                 f"{'another' if ours else 'a new'} folder"
             )
         info: dict[str, Any] = {
-            "format": FORMAT,
+            **CAMPAIGN.heading(),
             "name": study.name,
             "source": str(study.source.resolve()),
             "runs": study.runs,
@@ -98,7 +103,6 @@ class CampaignFolder:
                 "success": list(study.success),
                 "bands": list(study.bands),
             },
-            "version": importlib.import_module("remora").__version__,
         }
         write_text(path / "campaign.json", json.dumps(sealed(info), indent=1), parents=True)
         folder = cls(path, info)
@@ -108,18 +112,16 @@ class CampaignFolder:
     def prepare(self, study: Study) -> None:
         """Create what is missing of the folder, also after a creation that was interrupted."""
         path = self.path
-        try:
+        with writable(path):
             (path / "blocks").mkdir(exist_ok=True)
             if not (path / "study.yaml").exists():
                 write_text(path / "study.yaml", study.text)
             with _openable(path / "results.zarr" / "zarr.json"):
-                group: Any = _zarr().open_group(path / "results.zarr", mode="a", zarr_format=3)
+                group: Any = zarr().open_group(path / "results.zarr", mode="a", zarr_format=3)
             for name in self.names():
                 if not (path / "results.zarr" / name / "zarr.json").exists():
                     wide = (len(self.info["times"]),) if name.startswith("bands/") else ()
                     _array(group, name, (self.runs, *wide), self.block)
-        except OSError as error:
-            raise RemoraError(f"{path}: cannot be written: {error.strerror or error}") from error
 
     def write(self, block: Block) -> None:
         """Write a block, then its marker.
@@ -128,20 +130,15 @@ class CampaignFolder:
             RemoraError: if it cannot be written, such as on a full disk; nothing is corrupt then.
         """
         stop = block.start + next(iter(block.columns.values())).size
-        try:
+        with writable(self.path, KEPT):
             for name, values in _named(block).items():
                 whole = np.full((self.block, *values.shape[1:]), np.nan)  # a shard is written whole
                 whole[: len(values)] = values
                 self._replace(name, block.start, whole)
-            digests = {name: _digest(values) for name, values in _named(block).items()}
-            told = {"start": block.start, "stop": stop, "digests": digests,
+            digests = {name: array_digest(values) for name, values in _named(block).items()}
+            marker = {"start": block.start, "stop": stop, "digests": digests,
                     "processor": block.processor}  # fmt: skip
-            write_text(self._marker(block.start), json.dumps(sealed(told)))
-        except OSError as error:
-            raise RemoraError(
-                f"{self.path}: cannot be written: {error.strerror or error}; what is complete is "
-                "kept, and --resume continues"
-            ) from error
+            write_text(self._marker_path(block.start), json.dumps(sealed(marker)))
 
     def _replace(self, name: str, start: int, values: Array) -> None:
         """Write a shard; zarr would read the one that is there, which may be damaged."""
@@ -167,13 +164,10 @@ class CampaignFolder:
         file = path / "campaign.json"
         try:
             info = json.loads(file.read_text(encoding="utf-8"))
-            version = info["format"]
+            version = info[CAMPAIGN.attribute]
         except (OSError, ValueError, KeyError, TypeError):
             raise RemoraError(f"{path}: is not the folder of a campaign") from None
-        if version != FORMAT:
-            raise RemoraError(
-                f"{path}: is a campaign in format {version!r}, this Remora reads {FORMAT}"
-            )
+        CAMPAIGN.check_version(path, version, info.get("remora"))
         try:
             return cls(path, unsealed(info))
         except ValueError as error:
@@ -184,20 +178,20 @@ class CampaignFolder:
         found: set[int] = set()
         for start, stop in self.spans():
             try:
-                told = self._told(start)
-                for name in self.names() if told else ():
-                    self._checked(name, start, stop, told)
+                marker = self._marker(start)
+                for name in self.names() if marker else ():
+                    self._checked(name, start, stop, marker)
             except RemoraError:
                 continue
-            if told:
+            if marker:
                 found.add(start)
         return found
 
     def names(self) -> list[str]:
         """Return the names of all stored arrays."""
-        own = self.info["columns"]
-        columns = [*own["dispersions"], *own["outputs"], *own["success"]]
-        bands = [f"bands/{name}" for name in own["bands"]]
+        named = self.info["columns"]
+        columns = [*named["dispersions"], *named["outputs"], *named["success"]]
+        bands = [f"bands/{name}" for name in named["bands"]]
         return [*columns, "ok", "outcome", "end", "success", *bands]
 
     def column(self, name: str) -> Array:
@@ -209,26 +203,26 @@ class CampaignFolder:
         wide = (len(self.info["times"]),) if name.startswith("bands/") else ()
         found = np.full((self.runs, *wide), np.nan)
         for start, stop in self.spans():
-            told = self._told(start)
-            if told:
-                found[start:stop] = self._checked(name, start, stop, told)
+            marker = self._marker(start)
+            if marker:
+                found[start:stop] = self._checked(name, start, stop, marker)
         return found
 
-    def _told(self, start: int) -> dict[str, Any]:
+    def _marker(self, start: int) -> dict[str, Any]:
         """Return the content of the marker of a block, nothing if it is not complete yet."""
-        file = self._marker(start)
+        file = self._marker_path(start)
         with readable(file):
             try:
                 return unsealed(json.loads(file.read_bytes()))
             except FileNotFoundError:
                 return {}
 
-    def _checked(self, name: str, start: int, stop: int, told: Mapping[str, Any]) -> Array:
+    def _checked(self, name: str, start: int, stop: int, marker: Mapping[str, Any]) -> Array:
         """Return the numbers of a complete block after comparing them with its marker."""
         place = self.path / "results.zarr" / name
         with readable(place):
             values = np.asarray(self._array(name, "r")[start:stop])
-        if told["digests"].get(name) != _digest(values):
+        if marker["digests"].get(name) != array_digest(values):
             raise RemoraError(
                 f"{place}: the numbers of the runs {start} to {stop - 1} have changed since they "
                 "were written; the campaign is damaged, and resume computes them again"
@@ -238,7 +232,7 @@ class CampaignFolder:
     def _array(self, name: str, mode: str) -> Any:
         """Return an array of the results; opening one takes longer than reading a block of it."""
         if (name, mode) not in self._arrays:
-            group: Any = _zarr().open_group(self.path / "results.zarr", mode=mode)
+            group: Any = zarr().open_group(self.path / "results.zarr", mode=mode)
             self._arrays[name, mode] = group[name]
         return self._arrays[name, mode]
 
@@ -246,48 +240,38 @@ class CampaignFolder:
         """Return which processor computed each stored block, by its first run."""
         found: dict[int, str] = {}
         for start, _ in self.spans():
-            told = self._told(start)
-            if told:
-                found[start] = str(told["processor"])
+            marker = self._marker(start)
+            if marker:
+                found[start] = str(marker["processor"])
         return found
 
     def frame(self) -> Any:
         """Return a pandas data frame, one row per computed run."""
-        try:
-            pandas: Any = importlib.import_module("pandas")
-        except ImportError:
-            raise RemoraError(
-                "this needs pandas: pip install '.[campaign]' in Remora's folder"
-            ) from None
         plain = [name for name in self.names() if not name.startswith("bands/")]
         table = {name: self.column(name) for name in plain}
         done = np.isfinite(table["ok"])
         columns: dict[str, Any] = {"run": np.flatnonzero(done)}
-        for name, values in table.items():
-            own = values[done]
+        for name, column in table.items():
+            values = column[done]
             if name == "outcome":
-                columns[name] = np.array(REASONS, dtype=object)[own.astype(int)]
+                columns[name] = np.array(REASONS, dtype=object)[values.astype(int)]
             elif name in (*self.info["columns"]["success"], "ok", "success"):
-                columns[name] = own == 1.0
+                columns[name] = values == 1.0
             else:
-                columns[name] = own
+                columns[name] = values
         by_block = self.processors()
         runs = columns["run"] // self.block * self.block
         columns["processor"] = [by_block.get(int(start), "cpu") for start in runs]
-        return pandas.DataFrame(columns)
+        return pandas().DataFrame(columns)
 
-    def _marker(self, start: int) -> Path:
+    def _marker_path(self, start: int) -> Path:
         return self.path / "blocks" / f"{start // self.block:06d}.json"
 
 
 def differences(folder: CampaignFolder, study: Study) -> list[str]:
     """Return the parts in which a study differs from that of a folder."""
-    own, other = study.identity(), folder.info["identity"]
-    return [name for name in own if own[name] != other.get(name)]
-
-
-def _zarr() -> Any:
-    return importlib.import_module("zarr")  # imported late, which keeps `import remora` short
+    here, other = study.identity(), folder.info["identity"]
+    return [name for name in here if here[name] != other.get(name)]
 
 
 @contextlib.contextmanager
@@ -318,10 +302,6 @@ def _array(group: Any, name: str, shape: tuple[int, ...], block: int) -> None:
 
 def _named(block: Block) -> dict[str, Array]:
     return {**block.columns, **{f"bands/{name}": x for name, x in block.bands.items()}}
-
-
-def _digest(values: Array) -> str:
-    return hashlib.sha256(np.ascontiguousarray(values, float).tobytes()).hexdigest()
 
 
 def _others(path: Path) -> list[str]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import csv
-import importlib
 import os
+from collections import Counter
 from dataclasses import dataclass, replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import numpy as np
@@ -33,6 +33,7 @@ from remora.simulation.batch.batch_loads import BatchLoads
 from remora.simulation.inputs.phases import known_events
 from remora.simulation.inputs.robot_loads import LOADS
 from remora.simulation.inputs.run_settings import Integrator, Physics
+from remora.simulation.recording.export import pandas
 from remora.simulation.scenario import scenario_errors as faults
 from remora.simulation.scenario.scenario import Scenario, load_scenario
 
@@ -110,9 +111,9 @@ class Study:
                 for d in self.dispersions.items
             ],
             "correlate": list(self.dispersions.correlated),
-            "outputs": {n: o.quantity.told.model_dump() for n, o in self.outputs.items()},
-            "bands": {n: b.told.model_dump() for n, b in self.bands.items()},
-            "success": {n: c.told.model_dump() for n, c in self.success.items()},
+            "outputs": {n: o.quantity.settings.model_dump() for n, o in self.outputs.items()},
+            "bands": {n: b.settings.model_dump() for n, b in self.bands.items()},
+            "success": {n: c.settings.model_dump() for n, c in self.success.items()},
             "options": (self.integrator, self.physics, self.times, self.dtype),
         }
         return {name: digest(part) for name, part in parts.items()}
@@ -147,14 +148,14 @@ def load_study(path: str | os.PathLike[str], runs: int | None = None) -> Study:
         data["runs"] = runs
     found: list[Fault] = []
     scenario = _scenario(data.get("scenario"), file.parent, root, found)
-    told: StudyFile | None = None
+    settings: StudyFile | None = None
     robot = None if scenario is None else scenario.robot
     try:
-        told = StudyFile.model_validate(data, context=robot)
+        settings = StudyFile.model_validate(data, context=robot)
     except ValidationError as error:
         found += faults.faults_of(error, root, schema(), "study")
-    if scenario is not None and told is not None:
-        study = _checked(file, told, scenario, root, found)
+    if scenario is not None and settings is not None:
+        study = _checked(file, settings, scenario, root, found)
         if study is not None and not found:
             return study
     raise ModelError(source, sorted(dict.fromkeys(found), key=lambda f: f.line or 0))
@@ -172,7 +173,7 @@ def _scenario(given: Any, folder: Path, root: YamlNode, found: list[Fault]) -> S
 
 
 def _checked(
-    file: Path, told: StudyFile, scenario: Scenario, root: YamlNode, found: list[Fault]
+    file: Path, settings: StudyFile, scenario: Scenario, root: YamlNode, found: list[Fault]
 ) -> Study | None:
     """Return the study; record what does not fit the scenario."""
 
@@ -182,18 +183,18 @@ def _checked(
     system = System(scenario.robot) if scenario.system is None else scenario.system
     targets: dict[str, places.Target] = {}
     items: list[Dispersion] = []
-    for name, how in told.disperse.items():
+    for name, how in settings.disperse.items():
         try:
             targets[name] = places.target(system, scenario.q, scenario.v, name)
-            rows = _table(file.parent, how, told.runs)
+            rows = _table(file.parent, how, settings.runs)
             items.append(dispersion(name, how, targets[name].nominal, rows))
         except RemoraError as error:
             refuse(("disperse", name), str(error))
-    groups = _groups(told, [d.name for d in items], refuse)
+    groups = _groups(settings, [d.name for d in items], refuse)
     outputs: dict[str, Output] = {}
     bands: dict[str, Quantity] = {}
     events = known_events(system, scenario.phases)
-    for name, own in told.outputs.items():
+    for name, own in settings.outputs.items():
         try:
             outputs[name] = output(system, name, own)
             _known_event(own.event, events)
@@ -203,29 +204,30 @@ def _checked(
                                    f"{scenario.duration:g} s")  # fmt: skip
         except RemoraError as error:
             refuse(("outputs", name), str(error))
-    for name, own in told.bands.items():
+    for name, own in settings.bands.items():
         try:
             bands[name] = quantity(system, name, own, own.unit)
         except RemoraError as error:
             refuse(("bands", name), str(error))
     success: dict[str, Criterion] = {}
-    for name, own in told.success.items():
-        if own.output is not None and own.output not in told.outputs:
-            refuse(("success", name), str(UnknownName("output", own.output, told.outputs)))
+    for name, own in settings.success.items():
+        if own.output is not None and own.output not in settings.outputs:
+            refuse(("success", name), str(UnknownName("output", own.output, settings.outputs)))
         try:
             _known_event(own.event, events)
         except RemoraError as error:
             refuse(("success", name), str(error))
         success[name] = Criterion(name, own)
-    _refuse_names(told, refuse)
+    _refuse_names(settings, refuse)
     _refuse_phases(scenario, refuse)
-    steps, times = _steps(told, scenario, refuse), _times(told, scenario, outputs)
+    steps, times = _steps(settings, scenario, refuse), _times(settings, scenario, outputs)
     limits = "stop" if scenario.physics.limits == "stop" else "ignore"
-    draws = Dispersions(tuple(items), told.sampling, told.seed, told.runs, groups)
+    draws = Dispersions(tuple(items), settings.sampling, settings.seed, settings.runs, groups)
     return Study(
-        told.name or file.stem, told.description, file, file.read_text(encoding="utf-8"), scenario,
-        system, told.runs, told.seed, draws, targets, outputs, bands, success, steps,
-        replace(scenario.physics, limits=limits), times, told.dtype,
+        settings.name or file.stem, settings.description, file,
+        file.read_text(encoding="utf-8"), scenario, system, settings.runs, settings.seed, draws,
+        targets, outputs, bands, success, steps,
+        replace(scenario.physics, limits=limits), times, settings.dtype,
     )  # fmt: skip
 
 
@@ -233,33 +235,48 @@ def _checked(
 RESERVED = ("run", "ok", "outcome", "end", "success")
 
 
-def _refuse_names(told: StudyFile, refuse: Any) -> None:
-    """Record names that cannot be those of stored arrays, or that two things have."""
-    parts = {"disperse": told.disperse, "outputs": told.outputs, "success": told.success}
-    columns = [name for part in parts.values() for name in part]
-    for name in {n for n in columns if columns.count(n) > 1 or n in RESERVED}:
-        refuse(
-            (), f"{name!r} names two of dispersions, outputs and criteria, or a column of its own"
-        )
-    stored = [(key, name, name) for key, part in parts.items() for name in part]
-    stored += [("bands", name, f"bands/{name}") for name in told.bands]
-    folders = {"bands": "bands"} if told.bands else {}  # that arrays lie in, with what is in them
-    for _, name, path in stored:
-        for k, letter in enumerate(path):
-            if letter == "/" and path[:k] != "bands":
-                folders.setdefault(path[:k], name)
-    for key, name, path in stored:
-        pieces = name.split("/")
-        if any(piece in ("", ".", "..", "zarr.json") for piece in pieces) or "\\" in name:
+def _refuse_names(settings: StudyFile, refuse: Any) -> None:
+    """Record names that two things have, or that cannot be those of stored arrays."""
+    parts = {
+        "disperse": settings.disperse,
+        "outputs": settings.outputs,
+        "success": settings.success,
+    }
+    columns = Counter(name for part in parts.values() for name in part)
+    for name, count in columns.items():
+        if count > 1 or name in RESERVED:
             refuse(
-                (key, name),
-                "cannot be stored: no part of it between / may be empty, '.', '..' or zarr.json, "
-                "and it must not contain a backslash",
-            )
-        elif any(len(piece.encode()) > LONGEST or not piece.isprintable() for piece in pieces):
-            refuse((key, name), f"must be printable, with at most {LONGEST} bytes between two /")
-        elif path in folders:
-            refuse((key, name), f"cannot be stored beside {folders[path]!r}: rename one of them")
+                (), f"{name!r} names two of dispersions, outputs and criteria, or is a column of "
+                "every study",
+            )  # fmt: skip
+    paths = [(key, name, name) for key, part in parts.items() for name in part]
+    paths += [("bands", name, f"bands/{name}") for name in settings.bands]
+    folders = (
+        {"bands": "bands"} if settings.bands else {}
+    )  # that arrays lie in, with what is in them
+    for _, name, path in paths:
+        for parent in PurePosixPath(path).parents:
+            if str(parent) not in (".", "bands"):
+                folders.setdefault(str(parent), name)
+    for key, name, path in paths:
+        fault = _path_fault(name)
+        if not fault and path in folders:
+            fault = f"cannot be stored beside {folders[path]!r}: rename one of them"
+        if fault:
+            refuse((key, name), fault)
+
+
+def _path_fault(name: str) -> str:
+    """Return why a name cannot be the path of a stored array; empty if it can."""
+    pieces = name.split("/")
+    if any(piece in ("", ".", "..", "zarr.json") for piece in pieces) or "\\" in name:
+        return (
+            "cannot be stored: no part of it between / may be empty, '.', '..' or zarr.json, "
+            "and it must not contain a backslash"
+        )
+    if any(len(piece.encode()) > LONGEST or not piece.isprintable() for piece in pieces):
+        return f"must be printable, with at most {LONGEST} bytes between two /"
+    return ""
 
 
 def _refuse_phases(scenario: Scenario, refuse: Any) -> None:
@@ -275,18 +292,18 @@ def _refuse_phases(scenario: Scenario, refuse: Any) -> None:
 
 
 def _groups(
-    told: StudyFile, names: list[str], refuse: Any
+    settings: StudyFile, names: list[str], refuse: Any
 ) -> tuple[tuple[tuple[int, ...], Array], ...]:
     made: list[tuple[tuple[int, ...], Array]] = []
     used: set[str] = set()
-    for k, group in enumerate(told.correlate):
+    for k, group in enumerate(settings.correlate):
         try:
             for name in group.names:
-                if name not in told.disperse:
-                    raise UnknownName("dispersed number", name, told.disperse)
+                if name not in settings.disperse:
+                    raise UnknownName("dispersed number", name, settings.disperse)
                 if name in used or group.names.count(name) > 1:
                     raise InvalidValue(f"{name!r} is in two groups of correlated numbers")
-                if told.disperse[name].distribution == "table":
+                if settings.disperse[name].distribution == "table":
                     raise InvalidValue(f"{name!r} comes from a table and cannot be correlated")
             used |= {*group.names}
             factor = correlation_factor(group.names, group.matrix)
@@ -321,8 +338,7 @@ def _table(folder: Path, how: DispersionFile, runs: int) -> Array | None:
         except (TypeError, ValueError) as error:
             raise RemoraError(f"{how.table.file}: column {column!r}: {error}") from None
     elif file.suffix == ".parquet":
-        pandas: Any = importlib.import_module("pandas")
-        frame = pandas.read_parquet(file)
+        frame = pandas().read_parquet(file)
         if column not in frame.columns:
             raise UnknownName(f"column of {how.table.file}", column, list(frame.columns))
         values = frame[column].to_numpy(float)
@@ -340,18 +356,18 @@ def _known_event(event: str | None, known: list[str]) -> None:
         raise UnknownName("event", event, known)
 
 
-def _steps(told: StudyFile, scenario: Scenario, refuse: Any) -> Integrator:
+def _steps(settings: StudyFile, scenario: Scenario, refuse: Any) -> Integrator:
     """Return the settings of the steps, checked."""
     own = scenario.integrator
-    steps = replace(own, method=own.method or "dop853", step=told.step or own.step)
+    steps = replace(own, method=own.method or "dop853", step=settings.step or own.step)
     if steps.method == "rk4" and steps.step is None:
         refuse(("step",), "rk4 needs a step")
     return steps
 
 
-def _times(told: StudyFile, scenario: Scenario, outputs: dict[str, Output]) -> Array:
+def _times(settings: StudyFile, scenario: Scenario, outputs: dict[str, Output]) -> Array:
     """Return the times of the samples, s."""
-    sample = told.sample if told.sample is not None else scenario.sample
+    sample = settings.sample if settings.sample is not None else scenario.sample
     times = {0.0, scenario.duration, *(o.at for o in outputs.values() if o.at is not None)}
     if sample is not None:
         count = int(scenario.duration / sample * (1.0 + 1e-12))

@@ -37,7 +37,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "render": (
         "render",
-        "Write a film (--mp4, --gif) or a still (--png) of a run, without a window.",
+        "Write a film (.mp4, .gif) or a still (.png) of a run, without a window.",
     ),
     "report": (
         "report",

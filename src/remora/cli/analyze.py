@@ -9,7 +9,7 @@ import typer
 
 import remora as rm
 from remora.cli.console import Command, Group
-from remora.cli.robot_options import Inertia, MeshRoot, RobotFile
+from remora.cli.options import Inertia, MeshRoot, Quiet, RobotFile
 from remora.errors import InvalidValue, UnknownName
 
 _Out: TypeAlias = Annotated[
@@ -49,7 +49,6 @@ _Samples: TypeAlias = Annotated[int, typer.Option(metavar="N", help="Number of s
 _Threads: TypeAlias = Annotated[
     int, typer.Option(metavar="N", help="CPU threads; 0: one per processor.")
 ]
-_Quiet: TypeAlias = Annotated[bool, typer.Option("--quiet", help="No progress bar.")]
 
 
 class _Analyses(Group):
@@ -87,7 +86,7 @@ def workspace(
     threads: _Threads = 0,
     mesh_root: MeshRoot = None,
     inertia: Inertia = None,
-    quiet: _Quiet = False,
+    quiet: Quiet = False,
 ) -> None:
     """Compute what a frame reaches with a fixed base; repeat the command to resume."""
     _write("workspace", **locals())
@@ -177,7 +176,7 @@ def sensitivity(
     run: _Run = None,
     mesh_root: MeshRoot = None,
     inertia: Inertia = None,
-    quiet: _Quiet = False,
+    quiet: Quiet = False,
 ) -> None:
     """Compute how errors of the model move the end of a path; repeat it to resume."""
     options: dict[str, Any] = {**locals(), "error": deviations(error or [])}

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 import remora as rm
-from remora.cli.completion import complete_robot, complete_scenario
+from remora.cli.options import complete_robot, complete_scenario
 from remora.errors import UnknownName
 
 #: The comment at the start of a file: of YAML lines with #, of XML.
@@ -68,8 +68,8 @@ def print_scenarios() -> None:
     """Print the table of bundled scenarios."""
     rows: list[tuple[str, ...]] = []
     for own in rm.bundled("scenarios"):
-        told = rm.load_scenario(own)
-        rows.append((own, told.robot.name, f"{told.duration:g}", told.description))
+        scenario = rm.load_scenario(own)
+        rows.append((own, scenario.robot.name, f"{scenario.duration:g}", scenario.description))
     _print_table(("scenario", "robot", "#s", "what happens"), rows)
 
 

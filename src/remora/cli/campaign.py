@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 import remora as rm
+from remora.cli.options import Quiet
 from remora.errors import RemoraError
 
 
@@ -57,7 +58,7 @@ def campaign(
             help="cpu, cuda, or auto: the GPU of a worker's machine, if it has one.",
         ),
     ] = "auto",
-    quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar.")] = False,
+    quiet: Quiet = False,
     list_them: Annotated[
         bool, typer.Option("--list", help="List the bundled studies and exit.")
     ] = False,
@@ -117,8 +118,8 @@ def _summary(console: Console, made: rm.Campaign) -> None:
         table.add_column(name, justify="left" if not name else "right")
     for name in (None, *made.criteria):
         rate, low, high = made.success_rate(name)
-        told = f"{100 * low:.4g} to {100 * high:.4g} %"
-        table.add_row("success" if name is None else f"  {name}", f"{100 * rate:.4g}", told)
+        interval = f"{100 * low:.4g} to {100 * high:.4g} %"
+        table.add_row("success" if name is None else f"  {name}", f"{100 * rate:.4g}", interval)
     if made.criteria:
         console.print(table)
 
@@ -128,8 +129,8 @@ def _bundled() -> Table:
     for name in ("study", "scenario", "runs", "question"):
         table.add_column(name, justify="right" if name == "runs" else "left")
     for name in rm.bundled("studies"):
-        told = rm.load_study(name)
-        table.add_row(name, told.scenario.name, f"{told.runs:,}", told.description)
+        study = rm.load_study(name)
+        table.add_row(name, study.scenario.name, f"{study.runs:,}", study.description)
     return table
 
 

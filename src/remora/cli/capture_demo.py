@@ -31,8 +31,8 @@ TITLE = "A servicer captures a tumbling satellite"
 def demonstrated(console: Console, folder: Path) -> Path:
     """Simulate, print the results and write the files; return the report."""
     begun = time.perf_counter()
-    told = load_scenario(SCENARIO)
-    robot = told.robot
+    scenario = load_scenario(SCENARIO)
+    robot = scenario.robot
 
     console.rule("a servicer with a seven-joint arm, and a satellite that tumbles")
     print_tree(robot, console)
@@ -42,7 +42,7 @@ def demonstrated(console: Console, folder: Path) -> Path:
     console.print("(the first run compiles the equations of motion)")
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "interrupted at", RuntimeWarning)  # `demo` prints it
-        run = _whole(told.run(folder / "run", progress=False))
+        run = _whole(scenario.run(folder / "run", progress=False))
     _tell_motion(console, run)
 
     console.rule("conservation laws")
@@ -124,12 +124,7 @@ def _kept(run: Recording) -> Table:
     table = Table(box=None, pad_edge=False)
     for name, justify in (("", "left"), ("drift", "right"), ("relative", "right"), ("to", "left")):
         table.add_column(name, justify=justify)  # type: ignore[arg-type]
-    for name, drift in (
-        ("linear momentum", found.linear_momentum),
-        ("angular momentum", found.angular_momentum),
-        ("centre of mass", found.center_of_mass),
-        ("energy and work", found.energy),
-    ):
+    for name, drift in found.drifts.items():
         table.add_row(
             name,
             f"{drift.absolute:.1e} {drift.unit}",

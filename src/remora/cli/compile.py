@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 import remora as rm
-from remora.cli.robot_options import Inertia, MeshRoot, NoDynamics, RobotFile
+from remora.cli.options import Inertia, MeshRoot, NoDynamics, RobotFile
 
 #: Names of `remora.codegen.export.objects.TARGETS`, for the help.
 TRIPLES = (

@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 
 import remora as rm
-from remora.cli.robot_options import Inertia, MeshRoot, NoDynamics, RobotFile
+from remora.cli.options import Inertia, MeshRoot, NoDynamics, RobotFile
 from remora.errors import ModelWarning
 
 

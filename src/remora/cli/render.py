@@ -7,19 +7,20 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.markup import escape
 
 import remora as rm
-from remora.cli.robot_options import MeshRoot
+from remora.cli.options import Force, MeshRoot, print_written, refuse_existing
 from remora.errors import InvalidValue
 
 
 def render(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.")],
-    mp4: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a film.")] = None,
-    gif: Annotated[Path | None, typer.Option(metavar="FILE", help="Write an animated GIF.")] = None,
-    png: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a still.")] = None,
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="FILE", help="Films (.mp4, .gif) and stills (.png) to write, by suffix."
+        ),
+    ],
     at: Annotated[
         float | None,
         typer.Option(metavar="SECONDS", help="Time of the still, s; default: middle of the run."),
@@ -54,37 +55,32 @@ def render(
             metavar="FILE", help="Executable of Chromium or Chrome; default: searched on PATH."
         ),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace files that exist.")] = False,
+    force: Force = False,
     mesh_root: MeshRoot = None,
 ) -> None:
-    """Write a film (--mp4, --gif) or a still (--png) of a run, without a window.
+    """Write a film (.mp4, .gif) or a still (.png) of a run, without a window.
 
     The pictures are drawn by Chromium or Chrome, which must be installed; nothing is downloaded.
 
-    A film: remora render runs/first --mp4 first.mp4
+    A film: remora render runs/first first.mp4
 
-    A still: remora render runs/first --png first.png --at 2.5
+    A still: remora render runs/first first.png --at 2.5
     """
-    from remora.viewer.page.server import viser_module  # late, so that help is quick
+    from remora.viewer.film.render import writer_of  # late, so that help is quick
+    from remora.viewer.page.server import viser_module
 
     viser_module()
-    files = [file for file in (mp4, gif, png) if file is not None]
-    if not files:
-        raise InvalidValue("name a file: --mp4 FILE, --gif FILE or --png FILE")
-    for option, file in (("mp4", mp4), ("gif", gif), ("png", png)):
-        if file is not None and file.suffix.lower() != f".{option}":
-            raise InvalidValue(f"--{option} {file}: the name must end in .{option}")
-        if file is not None and file.exists() and not force:
-            raise InvalidValue(f"{file}: exists already; --force replaces it, or name another")
+    for file in files:
+        writer_of(file)
+        refuse_existing(file, force)
     found = re.fullmatch(r"(\d{2,4})x(\d{2,4})", size)
     if found is None:
         raise InvalidValue(f"--size {size}: width and height as in 1280x720")
     recording = rm.open_run(run, mesh_root)
-    console = Console(highlight=False, emoji=False, soft_wrap=True)
     for file in files:
         rm.render(
             recording, file, at=at, seconds=seconds, fps=fps, camera=camera, caption=caption,
             size=(int(found[1]), int(found[2])), clock=not no_clock, scene=scene,
             show=tuple(show or ()), browser=browser, mesh_root=mesh_root,
         )  # fmt: skip
-        console.print(f"{escape(str(file))}: {file.stat().st_size / 1e6:.2f} MB")
+        print_written(file)

@@ -8,8 +8,7 @@ from typing import Annotated
 import typer
 
 import remora as rm
-from remora.cli.robot_options import MeshRoot
-from remora.errors import InvalidValue
+from remora.cli.options import Force, MeshRoot, refuse_existing
 
 
 def report(
@@ -28,7 +27,7 @@ def report(
     no_animation: Annotated[
         bool, typer.Option("--no-animation", help="Omit the animation.")
     ] = False,
-    force: Annotated[bool, typer.Option("--force", help="Replace the file if it exists.")] = False,
+    force: Force = False,
     mesh_root: MeshRoot = None,
 ) -> None:
     """Write a report of a run: one HTML file with tables, figures and the animation.
@@ -41,6 +40,5 @@ def report(
     folder = run.resolve()
     beside = folder.with_name(folder.name.removesuffix(".zarr") + ".html")
     file = out or beside
-    if file.is_file() and not force:
-        raise InvalidValue(f"{file}: exists already; --force replaces it, --out names another")
+    refuse_existing(file, force)
     typer.echo(rm.report(recording, file, title, not no_animation))

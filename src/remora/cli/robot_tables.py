@@ -124,33 +124,33 @@ def _tree_table(robot: Robot, indent: int) -> Table:
 def as_dictionary(robot: Robot) -> dict[str, Any]:
     """Return all parameters of a robot except its shapes as plain lists; infinite limits: None."""
     counts = {"nq": robot.nq, "nv": robot.nv, "mass": float(robot.mass)}
-    told = _told(robot, robot)
-    told = {"name": told.pop("name"), **counts, **told, "warnings": list(robot.warnings)}
+    values = _values(robot, robot)
+    values = {"name": values.pop("name"), **counts, **values, "warnings": list(robot.warnings)}
     if any(c.active for c in robot.constraints):
         report = reported(robot)
-        told["constraint_report"] = report if isinstance(report, str) else report._asdict()
-    return told
+        values["constraint_report"] = report if isinstance(report, str) else report._asdict()
+    return values
 
 
-def _told(robot: Robot, item: Any) -> dict[str, Any]:
+def _values(robot: Robot, item: Any) -> dict[str, Any]:
     """Return the fields of a part of the robot, including those of its limits."""
-    told: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for row in FIELDS[item.part]:
         value = getattr(item, row.name)
         if row.name == "limits":
-            told |= _told(robot, value)
+            values |= _values(robot, value)
         elif row.name != "geometry" and row.holds not in ("plain", "derived"):
             of_gear = getattr(item, "kind", "") == GEAR
-            told[row.name] = _plain(robot, value, row, item.part, of_gear)
-    return told
+            values[row.name] = _plain(robot, value, row, item.part, of_gear)
+    return values
 
 
 def _plain(robot: Robot, value: Any, row: Field, part: str, of_gear: bool) -> Any:
     """Return a field as a JSON value."""
     if row.holds == "parts":
-        return [_told(robot, item) for item in value]
+        return [_values(robot, item) for item in value]
     if row.holds == "part":
-        return None if value is None else _told(robot, value)
+        return None if value is None else _values(robot, value)
     if row.holds == "slice":
         return [value.start, value.stop]
     if row.holds == "joint":

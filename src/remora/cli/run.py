@@ -15,8 +15,7 @@ from rich.table import Table
 
 import remora as rm
 from remora.cli.bundled import print_scenarios
-from remora.cli.completion import complete_scenario
-from remora.cli.robot_options import Inertia, MeshRoot
+from remora.cli.options import Inertia, MeshRoot, Quiet, complete_scenario
 from remora.errors import RemoraError
 from remora.model.formats.bounded_xml import shown
 
@@ -58,7 +57,7 @@ def run(
             "--allow-code", help="Run Python components that the file names; read them first."
         ),
     ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar.")] = False,
+    quiet: Quiet = False,
     list_them: Annotated[
         bool, typer.Option("--list", help="List the bundled scenarios and exit.")
     ] = False,
@@ -92,11 +91,11 @@ def run(
         raise RemoraError("name a scenario file, or a bundled one; remora run --list shows those")
     if resume and out is None:
         raise RemoraError("--resume continues the run in a folder: name it with --out DIR")
-    told = rm.load_scenario(scenario, inertia, mesh_root, allow_code)
+    loaded = rm.load_scenario(scenario, inertia, mesh_root, allow_code)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # an interrupt is reported below
-        made = told.run(out, progress=False if quiet else None, resume=resume, sample=sample)
-    _report(console, told, made, out)
+        made = loaded.run(out, progress=False if quiet else None, resume=resume, sample=sample)
+    _report(console, loaded, made, out)
     if made.status == "interrupted":
         if out is not None:
             code = " --allow-code" if allow_code else ""
@@ -112,9 +111,9 @@ def schema_text() -> str:
     return json.dumps(schema(), indent=2, ensure_ascii=False) + "\n"
 
 
-def _report(console: Console, told: Scenario, made: Recording, out: Path | None) -> None:
+def _report(console: Console, loaded: Scenario, made: Recording, out: Path | None) -> None:
     """Print a summary of the run."""
-    console.print(f"[bold]{_text(told.name)}[/]: {_text(told.description)}")
+    console.print(f"[bold]{_text(loaded.name)}[/]: {_text(loaded.description)}")
     table = Table(box=None, pad_edge=False, show_header=False)
     table.add_column(style="dim", no_wrap=True)
     table.add_column()
@@ -131,7 +130,7 @@ def _report(console: Console, told: Scenario, made: Recording, out: Path | None)
     table.add_row("simulated", f"{made.duration:.6g} s{early}; {len(made)} samples, {settings}")
     for k, start in enumerate(made.phase_starts):
         end = made.phase_starts[k + 1] if k + 1 < len(made.phase_starts) else made.t[-1]
-        name = told.phases[k].name or f"phase {k + 1}"
+        name = loaded.phases[k].name or f"phase {k + 1}"
         table.add_row("phases" if k == 0 else "", _text(f"{start:9.4f} to {end:9.4f} s  {name}"))
     for k, switch in enumerate(made.switches[:MOST_EVENTS]):
         table.add_row("switched" if k == 0 else "", _text(f"{switch.t:9.4f} s  {switch}"))
@@ -147,12 +146,7 @@ def _report(console: Console, told: Scenario, made: Recording, out: Path | None)
 
 
 def _add_drifts(table: Table, kept: Conservation) -> None:
-    for name, drift in (
-        ("momentum", kept.linear_momentum),
-        ("angular", kept.angular_momentum),
-        ("centre of mass", kept.center_of_mass),
-        ("energy", kept.energy),
-    ):
+    for name, drift in kept.drifts.items():
         if drift.broken_by:
             text = f"not conserved: {drift.broken_by}"
         else:

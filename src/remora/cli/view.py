@@ -6,11 +6,9 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.markup import escape
 
 import remora as rm
-from remora.cli.robot_options import Inertia, MeshRoot, NoDynamics
+from remora.cli.options import Force, Inertia, MeshRoot, NoDynamics, print_written, refuse_existing
 from remora.errors import InvalidValue
 
 
@@ -41,9 +39,7 @@ def view(
             metavar="FILE", help="Write a run as one HTML file that plays from disk, and exit."
         ),
     ] = None,
-    force: Annotated[
-        bool, typer.Option("--force", help="With --html: replace the file if it exists.")
-    ] = False,
+    force: Force = False,
     scene: Annotated[
         str | None,
         typer.Option(
@@ -76,13 +72,9 @@ def view(
         if not isinstance(shown, rm.Recording):
             what = "a batch" if isinstance(shown, rm.Batch) else "a robot"
             raise InvalidValue(f"--html is for runs; {thing} is {what}: leave it out")
-        if html.exists() and not force:
-            raise InvalidValue(f"{html}: exists already; --force replaces it, or name another")
+        refuse_existing(html, force)
         file = save_html(shown, html, scene=scene, dark=dark, mesh_root=mesh_root)
-        console = Console(highlight=False, emoji=False, soft_wrap=True)
-        console.print(
-            f"{escape(str(file))}: {file.stat().st_size / 1e6:.2f} MB, a stand-alone page"
-        )
+        print_written(file, ", a stand-alone page")
         return
     if run and not isinstance(shown, rm.Batch):
         raise InvalidValue(f"--run is for batches; {thing} is none: leave it out")

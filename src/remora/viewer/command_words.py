@@ -17,7 +17,7 @@ from remora.model.joints import in_coordinates, kind
 from remora.model.limit_text import coordinate_text
 from remora.model.robot import Joint, Robot
 from remora.simulation.recording.recording import Recording
-from remora.viewer.controller_words import controller_text
+from remora.viewer.component_words import controller_text
 from remora.viewer.load_words import LONGEST, is_list, is_mapping, loaded, short
 from remora.viewer.run_tables import MOST_ROWS, described_phases, phase_starts
 
@@ -55,9 +55,9 @@ class _Clock(NamedTuple):
 
 def commanded(run: Recording) -> list[PhaseWords]:
     """Return the phases of a run with what was commanded in each."""
-    given, starts = described_phases(run), phase_starts(run)
+    phases, starts = described_phases(run), phase_starts(run)
     made: list[PhaseWords] = []
-    for k, phase in enumerate(given[:MOST_ROWS]):
+    for k, phase in enumerate(phases[:MOST_ROWS]):
         start = float(starts[k]) if k < len(starts) else None
         end = float(starts[k + 1]) if k + 1 < len(starts) else float(run.t[-1])
         clock = _Clock(start if phase.get("own_clock") else (0.0 if start is not None else None))
@@ -105,10 +105,10 @@ def wrench_text(values: Any) -> str:
     return " and ".join(_parts(("force", "N", numbers[:3]), ("torque", "N m", numbers[3:])))
 
 
-def _parts(*given: tuple[str, str, Sequence[float]]) -> list[str]:
+def _parts(*vectors: tuple[str, str, Sequence[float]]) -> list[str]:
     some = [
         f"{what} ({', '.join(f'{x:.4g}' for x in numbers)}) {unit}"
-        for what, unit, numbers in given
+        for what, unit, numbers in vectors
         if any(numbers)
     ]
     return some or ["zero"]
@@ -129,8 +129,8 @@ def _listed(names: Sequence[str], rest: Sequence[str] = ()) -> tuple[str, str]:
 
 
 def _reaches(robot: Robot, phase: Mapping[str, Any], clock: _Clock) -> Iterable[str]:
-    told = [x for x in _prescribed(phase).values() if is_mapping(x) and "reach" in x]
-    for x in told[:1]:  # all joints of a phase have the same
+    reaches = [x for x in _prescribed(phase).values() if is_mapping(x) and "reach" in x]
+    for x in reaches[:1]:  # all joints of a phase have the same
         target, how = x.get("target"), str(x.get("path"))
         way = "in a straight line" if how == "line" else "by straight lines of the joints"
         base = "recoils" if x.get("base") == "floating" else "is held"
@@ -155,40 +155,40 @@ def place_text(target: Any) -> str:
 def _moves(robot: Robot, phase: Mapping[str, Any], clock: _Clock) -> Iterable[str]:
     """Return prescribed motions; joints that move at the same times share a sentence."""
     groups: dict[str, list[tuple[str, str]]] = {}
-    for name, given in _prescribed(phase).items():
-        if is_mapping(given) and "reach" in given:
+    for name, settings in _prescribed(phase).items():
+        if is_mapping(settings) and "reach" in settings:
             continue
         joint = next((j for j in robot.joints if j.name == name), None)
-        how, what = _move(joint, given, clock)
+        how, what = _move(joint, settings, clock)
         groups.setdefault(how, []).append((name, what))
     for how, words in groups.items():
         of, text = _listed([name for name, _ in words], [what for _, what in words])
         yield f"joints{of} {how}: {text}"
 
 
-def _move(joint: Joint | None, given: Any, clock: _Clock) -> tuple[str, str]:
+def _move(joint: Joint | None, settings: Any, clock: _Clock) -> tuple[str, str]:
     """Return how a joint moves, and where to."""
-    if joint is None or not is_mapping(given):
-        return "follow", f"{loaded(given)}"
-    if "motion" in given:
-        inner, breaks = given["motion"], given.get("breaks") or [0.0]
+    if joint is None or not is_mapping(settings):
+        return "follow", f"{loaded(settings)}"
+    if "motion" in settings:
+        inner, breaks = settings["motion"], settings.get("breaks") or [0.0]
         if is_mapping(inner) and {"from", "to"} <= set(inner):
             ends = f"from {value_text(joint, inner['from'])} to {value_text(joint, inner['to'])}"
             return f"move {clock.span(breaks[0], breaks[-1])}, from rest to rest", ends
         if is_mapping(inner) and {"times", "values"} <= set(inner):
             return _curve(joint, inner["times"], inner["values"], clock)
         return "follow", f"{loaded(inner)}"
-    if {"to", "between"} <= set(given):
-        start, stop = given["between"]
+    if {"to", "between"} <= set(settings):
+        start, stop = settings["between"]
         how = f"move {clock.span(start, stop)}, from rest to rest"
-        return how, f"to {value_text(joint, given['to'])}"
-    if {"through", "times"} <= set(given):
-        return _curve(joint, given["times"], given["through"], clock)
-    if "sine" in given and is_mapping(given["sine"]):
-        wave = given["sine"]
+        return how, f"to {value_text(joint, settings['to'])}"
+    if {"through", "times"} <= set(settings):
+        return _curve(joint, settings["times"], settings["through"], clock)
+    if "sine" in settings and is_mapping(settings["sine"]):
+        wave = settings["sine"]
         period = 2.0 * math.pi / float(wave["omega"]) if wave["omega"] else math.inf
         return "swing", f"by ±{value_text(joint, wave['amplitude'])} every {period:.4g} s"
-    return "follow", f"{loaded(given)}"
+    return "follow", f"{loaded(settings)}"
 
 
 def _curve(joint: Joint, times: Any, values: Any, clock: _Clock) -> tuple[str, str]:
@@ -204,8 +204,8 @@ def _locked(robot: Robot, phase: Mapping[str, Any], clock: _Clock) -> Iterable[s
 
 
 def _prescribed(phase: Mapping[str, Any]) -> Mapping[str, Any]:
-    given = phase.get("prescribed")
-    return given if is_mapping(given) else {}
+    prescribed = phase.get("prescribed")
+    return prescribed if is_mapping(prescribed) else {}
 
 
 # Loads -------------------------------------------------------------------------------------------
@@ -215,56 +215,56 @@ def _torques(robot: Robot, phase: Mapping[str, Any], clock: _Clock) -> Iterable[
     yield from _torque(robot, phase.get("torque"), clock)
 
 
-def _torque(robot: Robot, given: Any, clock: _Clock) -> Iterable[str]:
-    if given is None or given in ({}, []):
+def _torque(robot: Robot, settings: Any, clock: _Clock) -> Iterable[str]:
+    if settings is None or settings in ({}, []):
         return
-    if is_mapping(given) and is_list(given.get("sum")):
-        for part in given["sum"]:
+    if is_mapping(settings) and is_list(settings.get("sum")):
+        for part in settings["sum"]:
             yield from _torque(robot, part, clock)
-    elif is_mapping(given) and "made by" in given:
-        yield controller_text(robot, given)
-    elif is_mapping(given) and all(name in robot.joints for name in given):
-        for name, own in given.items():
+    elif is_mapping(settings) and "made by" in settings:
+        yield controller_text(robot, settings)
+    elif is_mapping(settings) and all(name in robot.joints for name in settings):
+        for name, own in settings.items():
             joint = robot.joints[name]
             yield f"{short(name)} is driven by {_timed(own, joint, force_text, clock)}"
-    elif is_list(given) and len(given) == robot.nv:
+    elif is_list(settings) and len(settings) == robot.nv:
         for joint in robot.joints:
-            own = given[joint.v]
+            own = settings[joint.v]
             if joint.mimic is None and any(own):
                 yield f"{short(joint.name)} is driven by {force_text(joint, own)}"
     else:
-        yield f"torques: {loaded(given)}"
+        yield f"torques: {loaded(settings)}"
 
 
 def _wrenches(robot: Robot, phase: Mapping[str, Any], clock: _Clock) -> Iterable[str]:
-    base, given = phase.get("base_wrench"), phase.get("wrenches")
+    base, settings = phase.get("base_wrench"), phase.get("wrenches")
     if base is not None:
         on = short(robot.bodies[0].name)
         yield f"from outside on {on}: {_timed(base, None, _wrench, clock)}"
-    if is_mapping(given) and all(name in robot.bodies for name in given):
-        for name, own in given.items():
+    if is_mapping(settings) and all(name in robot.bodies for name in settings):
+        for name, own in settings.items():
             yield f"from outside on {short(name)}: {_timed(own, None, _wrench, clock)}"
-    elif given not in (None, {}, []):
-        yield f"wrenches from outside: {loaded(given)}"
+    elif settings not in (None, {}, []):
+        yield f"wrenches from outside: {loaded(settings)}"
 
 
 def _wrench(joint: Any, values: Any) -> str:
     return wrench_text(values)
 
 
-def _timed(given: Any, joint: Any, write: Callable[[Any, Any], str], clock: _Clock) -> str:
+def _timed(settings: Any, joint: Any, write: Callable[[Any, Any], str], clock: _Clock) -> str:
     """Return a load in words: constant, in a span of time, or by a function."""
-    if is_mapping(given):
-        if is_list(given.get("pulse")):
-            start, stop = given["pulse"]
-            inner = _timed(given.get("value"), joint, write, clock)
+    if is_mapping(settings):
+        if is_list(settings.get("pulse")):
+            start, stop = settings["pulse"]
+            inner = _timed(settings.get("value"), joint, write, clock)
             return f"{inner} {clock.span(float(start), float(stop))}"
-        if "profile" in given and is_list(given.get("times")) and given["times"]:
-            times = given["times"]
+        if "profile" in settings and is_list(settings.get("times")) and settings["times"]:
+            times = settings["times"]
             span = clock.span(float(times[0]), float(times[-1]))
-            return f"a {given['profile']} profile through {len(times)} points {span}"
-        return loaded(given)
-    return write(joint, given)
+            return f"a {settings['profile']} profile through {len(times)} points {span}"
+        return loaded(settings)
+    return write(joint, settings)
 
 
 # Switches and conditions -------------------------------------------------------------------------
@@ -294,20 +294,22 @@ def _separation(velocity: Any) -> str:
 
 def _conditions(robot: Robot, phase: Mapping[str, Any], clock: _Clock) -> Iterable[str]:
     """Return what ends the phase before its time."""
-    given = phase.get("events")
-    events: Sequence[Any] = given if is_list(given) else []
+    listed = phase.get("events")
+    events: Sequence[Any] = listed if is_list(listed) else []
     for event in events:
         name, action = str(event[0]), str(event[1])
         if action not in ("next", "stop"):
             continue
         what = "the phase ends" if action == "next" else "the run ends"
-        told: Mapping[str, Any] = event[3] if len(event) > 3 and is_mapping(event[3]) else {}
-        if {"grapple", "fixture", "distance"} <= set(told):
-            angle = float(told.get("angle", math.pi))
-            limits = [f"within {1e3 * float(told['distance']):.4g} mm"]
+        condition: Mapping[str, Any] = event[3] if len(event) > 3 and is_mapping(event[3]) else {}
+        if {"grapple", "fixture", "distance"} <= set(condition):
+            angle = float(condition.get("angle", math.pi))
+            limits = [f"within {1e3 * float(condition['distance']):.4g} mm"]
             limits += [f"{math.degrees(angle):.4g}°"] if angle < math.pi else []
-            near = f"{short(str(told['grapple']))} is {' and '.join(limits)} of "
-            near += f"{short(str(told['fixture']))}, at {1e3 * float(told['speed']):.4g} mm/s"
+            near = f"{short(str(condition['grapple']))} is {' and '.join(limits)} of "
+            near += (
+                f"{short(str(condition['fixture']))}, at {1e3 * float(condition['speed']):.4g} mm/s"
+            )
             yield f"{what} when {near} or less ({short(name)})"
         else:
             yield f"{what} at the event {short(name)}"

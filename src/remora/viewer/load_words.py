@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeGuard
 
 import numpy as np
 
 from remora.model.formats.bounded_xml import shown
 
-#: Maximum number of settings of a component, and those that are told elsewhere.
+#: Maximum number of settings of a component, and those that are shown elsewhere.
 MOST_SETTINGS = 12
 _NOT_SETTINGS = ("made by", "name", "sample_time", "offset", "delay")
 #: Maximum characters of a name in a title.
@@ -26,56 +26,85 @@ def short(name: str, length: int = NAME) -> str:
     return name if len(name) <= length else f"{name[: length - 1 - half]}…{name[-half:]}"
 
 
-def loaded(given: Any) -> str:
+def loaded(settings: Any) -> str:
     """Describe the loads in the settings of a run in words."""
     try:
-        return _loaded(given)
+        return _loaded(settings)
     except (TypeError, ValueError, LookupError):  # settings on disk may be damaged
-        return shown(repr(given))
+        return shown(repr(settings))
 
 
-def _loaded(given: Any) -> str:
-    if is_mapping(given):
-        if "function" in given:
-            name = str(given["function"]).rpartition("<locals>.")[2]
-            return f"function {shown(name, 80)}"
-        if "sum" in given and is_list(given["sum"]):
-            parts = [part for part in given["sum"] if part not in (None, {})]
-            return "; ".join(loaded(part) for part in parts[:MOST_SETTINGS])
-        if "made by" in given:
-            told = ", ".join(settings_in_words(given))
-            every = given.get("sample_time")
-            return f"{given['made by']}: {told}" + (f", every {every:g} s" if every else "")
-        if "sampled" in given:
-            return f"{loaded(given['sampled'])}, every {given.get('sample_time')} s"
-        if "pulse" in given and is_list(given["pulse"]):
-            start, stop = given["pulse"]
-            return f"{loaded(given.get('value'))} from {start:g} s to {stop:g} s"
-        if "profile" in given and is_list(given.get("times")):
-            times = given["times"]
-            span = f"{times[0]:g} s to {times[-1]:g} s" if times else ""
-            return f"{given['profile']} profile, {len(times)} points, {span}"
-        moves = _moved(given)
-        if moves is not None:
-            return moves
-        items = list(given.items())
-        words = [f"{short(str(name))}: {loaded(part)}" for name, part in items[:12]]
-        return ", ".join(words) + (f" and {len(items) - 12} more" if len(items) > 12 else "")
-    if is_list(given):
-        flat: list[float] = np.asarray(given, dtype=float).ravel().tolist()
-        if len(flat) == 1:
-            return f"{flat[0]:.4g}"
-        if not any(flat):
-            return "zero"
-        more = ", ..." if len(flat) > 12 else ""
-        return "(" + ", ".join(f"{x:.4g}" for x in flat[:12]) + more + ")"
-    return number_text(given)
+def _loaded(settings: Any) -> str:
+    if is_list(settings):
+        return _numbers(settings)
+    if not is_mapping(settings):
+        return number_text(settings)
+    for key, (listed, words) in _FORMS.items():
+        if key in settings and (not listed or is_list(settings.get(listed))):
+            return words(settings)
+    moves = _moved(settings)
+    if moves is not None:
+        return moves
+    items = list(settings.items())
+    words = [f"{short(str(name))}: {loaded(part)}" for name, part in items[:12]]
+    return ", ".join(words) + (f" and {len(items) - 12} more" if len(items) > 12 else "")
 
 
-def settings_in_words(given: Mapping[str, Any]) -> list[str]:
+def _function(settings: Mapping[str, Any]) -> str:
+    return f"function {shown(str(settings['function']).rpartition('<locals>.')[2], 80)}"
+
+
+def _sum(settings: Mapping[str, Any]) -> str:
+    parts = [part for part in settings["sum"] if part not in (None, {})]
+    return "; ".join(loaded(part) for part in parts[:MOST_SETTINGS])
+
+
+def _component(settings: Mapping[str, Any]) -> str:
+    every = settings.get("sample_time")
+    timing = f", every {every:g} s" if every else ""
+    return f"{settings['made by']}: {', '.join(settings_in_words(settings))}{timing}"
+
+
+def _sampled(settings: Mapping[str, Any]) -> str:
+    return f"{loaded(settings['sampled'])}, every {settings.get('sample_time')} s"
+
+
+def _pulse(settings: Mapping[str, Any]) -> str:
+    start, stop = settings["pulse"]
+    return f"{loaded(settings.get('value'))} from {start:g} s to {stop:g} s"
+
+
+def _profile(settings: Mapping[str, Any]) -> str:
+    times = settings["times"]
+    span = f"{times[0]:g} s to {times[-1]:g} s" if times else ""
+    return f"{settings['profile']} profile, {len(times)} points, {span}"
+
+
+#: Forms of loads by a key: a key whose value must be a list, or "", and the form in words.
+_FORMS: dict[str, tuple[str, Callable[[Mapping[str, Any]], str]]] = {
+    "function": ("", _function),
+    "sum": ("sum", _sum),
+    "made by": ("", _component),
+    "sampled": ("", _sampled),
+    "pulse": ("pulse", _pulse),
+    "profile": ("times", _profile),
+}
+
+
+def _numbers(numbers: Sequence[Any]) -> str:
+    flat: list[float] = np.asarray(numbers, dtype=float).ravel().tolist()
+    if len(flat) == 1:
+        return f"{flat[0]:.4g}"
+    if not any(flat):
+        return "zero"
+    more = ", ..." if len(flat) > 12 else ""
+    return "(" + ", ".join(f"{x:.4g}" for x in flat[:12]) + more + ")"
+
+
+def settings_in_words(settings: Mapping[str, Any]) -> list[str]:
     """Return the settings of a component or controller, without its timing and what is empty."""
     words: list[str] = []
-    for key, x in given.items():
+    for key, x in settings.items():
         if key in _NOT_SETTINGS or key.endswith("_places") or x in (None, "", [], False):
             continue
         if x is True:
@@ -87,10 +116,10 @@ def settings_in_words(given: Mapping[str, Any]) -> list[str]:
     return words[:MOST_SETTINGS]
 
 
-def _moved(given: Mapping[str, Any]) -> str | None:
+def _moved(settings: Mapping[str, Any]) -> str | None:
     """Describe a prescribed joint motion in words; None for other inputs."""
-    if "motion" in given:
-        inner, breaks = given["motion"], given.get("breaks") or [0.0]
+    if "motion" in settings:
+        inner, breaks = settings["motion"], settings.get("breaks") or [0.0]
         if is_mapping(inner) and {"from", "to"} <= set(inner):
             ends = f"{loaded(inner['from'])} to {loaded(inner['to'])}"
             return f"{ends} from {breaks[0]:g} s to {breaks[-1]:g} s"
@@ -100,11 +129,11 @@ def _moved(given: Mapping[str, Any]) -> str | None:
             points = f"a curve through {len(times)} points"
             return f"{ends} from {times[0]:g} s to {times[-1]:g} s, {points}"
         return loaded(inner)
-    if {"to", "between"} <= set(given):
-        start, stop = given["between"]
-        return f"to {loaded(given['to'])} from {start:g} s to {stop:g} s"
-    if {"through", "times"} <= set(given):
-        values, times = given["through"], given["times"]
+    if {"to", "between"} <= set(settings):
+        start, stop = settings["between"]
+        return f"to {loaded(settings['to'])} from {start:g} s to {stop:g} s"
+    if {"through", "times"} <= set(settings):
+        values, times = settings["through"], settings["times"]
         return f"to {loaded(values[-1])} at {times[-1]:g} s, a curve through {len(times)} points"
     return None
 

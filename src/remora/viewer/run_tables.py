@@ -1,4 +1,4 @@
-"""Text that describes a run: display names, and tables of settings, phases, events and drifts."""
+"""Text that describes a run: display names, and tables of settings, phases and events."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from remora.model.joints import is_free, kind
 from remora.model.limit_text import coordinate_text, range_text
 from remora.model.robot import Joint, Robot
 from remora.simulation.integrators.table import INTEGRATORS
-from remora.simulation.recording.conservation import Drift
 from remora.simulation.recording.recording import Recording
 from remora.viewer.load_words import LONGEST, is_list, is_mapping, number_text, short
 from remora.viewer.scene.link_roles import WHEEL, role_of
@@ -76,20 +75,20 @@ def note_of(run: Recording) -> Note:
 
 def setup(run: Recording) -> list[tuple[str, str]]:
     """Return the settings of a run as pairs of name and text."""
-    robot, given = run.robot, run.settings
+    robot, settings = run.robot, run.settings
     moving = "floats" if is_free(robot.joints[0]) else f"on a {robot.joints[0].kind} joint"
     rows = [
         ("robot", f"{shown(robot.name, LONGEST)}: {_count(len(robot.bodies), 'body', 'bodies')}, "
                   f"{robot.nv} degrees of freedom, {float(robot.mass):.6g} kg; its base {moving}"),
         ("gravity", f"{_vector(robot.gravity)} m/s²" if np.any(robot.gravity) else "none"),
         ("simulated", f"from {run.t[0]:.6g} s to {run.t[-1]:.6g} s, {_count(len(run), 'sample')}"
-                      f"{_sampling(given.get('sample'), bool(given.get('step_to_samples')))}"),
-        ("integrator", _integrator(given)),
-        ("formulation", str(given.get("formulation", ""))),
-        ("joint limits", _limits(given)),
-        ("drives", "limited to the joints' efforts" if given.get("saturate") else "not limited"),
+                      f"{_sampling(settings.get('sample'), settings.get('step_to_samples'))}"),
+        ("integrator", _integrator(settings)),
+        ("formulation", str(settings.get("formulation", ""))),
+        ("joint limits", _limits(settings)),
+        ("drives", "limited to the joints' efforts" if settings.get("saturate") else "not limited"),
         ("started", time_text(run.started)),
-        ("wall time", f"{number_text(given['wall_time'])} s" if given.get("wall_time") else ""),
+        ("wall time", f"{number_text(wall)} s" if (wall := settings.get("wall_time")) else ""),
         ("ended", f"{run.status}{f': {shown(run.message, LONGEST)}' if run.message else ''}"),
         ("made by", f"Remora {run.version}" if run.version else ""),
     ]  # fmt: skip
@@ -101,7 +100,7 @@ def time_text(text: str) -> str:
     return shown(text).replace("T", " ").replace("+00:00", " UTC")
 
 
-def _sampling(sample: Any, step_to_samples: bool) -> str:
+def _sampling(sample: Any, step_to_samples: Any) -> str:
     if sample is None:
         return ", one for every step"
     if isinstance(sample, (int, float)):
@@ -111,26 +110,26 @@ def _sampling(sample: Any, step_to_samples: bool) -> str:
     return ", at given times"
 
 
-def _integrator(given: Mapping[str, Any]) -> str:
-    name = str(given.get("integrator", ""))
+def _integrator(settings: Mapping[str, Any]) -> str:
+    name = str(settings.get("integrator", ""))
     row = INTEGRATORS.get(name)
     if row is None:
         return name
-    step = given.get("step")
+    step = settings.get("step")
     if row.error_order == 0:
         return f"{name}, order {row.order}, steps of {step} s"
-    most = given.get("max_step")
+    most = settings.get("max_step")
     bound = f"; steps of at most {most:g} s" if isinstance(most, (int, float)) else ""
     return (
-        f"{name}, order {row.order}, adaptive: rtol {number_text(given.get('rtol'))}, "
-        f"atol {number_text(given.get('atol'))}{bound}"
+        f"{name}, order {row.order}, adaptive: rtol {number_text(settings.get('rtol'))}, "
+        f"atol {number_text(settings.get('atol'))}{bound}"
     )
 
 
-def _limits(given: Mapping[str, Any]) -> str:
+def _limits(settings: Mapping[str, Any]) -> str:
     says = {"record": "noted when passed", "stop": "end the run", "ignore": "not watched"}
-    text = says.get(str(given.get("limits")), "")
-    stops = given.get("stops")
+    text = says.get(str(settings.get("limits")), "")
+    stops = settings.get("stops")
     if is_list(stops) and len(stops) == 2 and stops[0]:
         stiffness, damping = map(number_text, stops)
         text += f"; elastic stops, {stiffness} N m/rad or N/m, damping {damping}"
@@ -139,8 +138,8 @@ def _limits(given: Mapping[str, Any]) -> str:
 
 def described_phases(run: Recording) -> list[Mapping[str, Any]]:
     """Return the phases in the run's settings; may be empty for a damaged run."""
-    given: Any = run.settings.get("phases")
-    return [phase if is_mapping(phase) else {} for phase in given] if is_list(given) else []
+    phases: Any = run.settings.get("phases")
+    return [phase if is_mapping(phase) else {} for phase in phases] if is_list(phases) else []
 
 
 def phase_starts(run: Recording) -> list[float]:
@@ -155,14 +154,14 @@ def sources(run: Recording) -> dict[str, str]:
     """Return the source of every user function in the run's inputs, by name."""
     found: dict[str, str] = {}
 
-    def look(given: Any) -> None:
-        if is_mapping(given):
-            if isinstance(given.get("source"), str):
-                found.setdefault(str(given.get("function")), given["source"])
-            for part in given.values():
+    def look(settings: Any) -> None:
+        if is_mapping(settings):
+            if isinstance(settings.get("source"), str):
+                found.setdefault(str(settings.get("function")), settings["source"])
+            for part in settings.values():
                 look(part)
-        elif is_list(given):
-            for part in given[:MOST_ROWS]:
+        elif is_list(settings):
+            for part in settings[:MOST_ROWS]:
                 look(part)
 
     look(described_phases(run))
@@ -223,33 +222,6 @@ def _bounds(robot: Robot, i: int) -> tuple[str, str, str]:
     )
 
 
-# Conservation checks ----------------------------------------------------------------------------
-
-
-def conservation_table(run: Recording) -> TextTable:
-    """Return the rows of `run.conservation()`."""
-    kept = run.conservation()
-    rows: list[tuple[str, ...]] = []
-    drifts: tuple[tuple[str, Drift], ...] = (
-        ("linear momentum", kept.linear_momentum),
-        ("angular momentum", kept.angular_momentum),
-        ("centre of mass on its line", kept.center_of_mass),
-        ("energy balance", kept.energy),
-    )
-    for name, drift in drifts:
-        if drift.broken_by:
-            rows.append((name, "", "", f"not conserved: {drift.broken_by}"))
-            continue
-        to = f"{drift.scale:.4g} {drift.unit}, {drift.compared}"
-        rows.append((name, f"{drift.absolute:.2e} {drift.unit}", f"{drift.relative:.2e}", to))
-    rows.append(("unit quaternions, | |r|² − 1 |", f"{kept.quaternion:.2e}", "", ""))
-    rows.append(("dual quaternions, | r·d |", f"{kept.dual_quaternion:.2e} m", "", ""))
-    if kept.constraint is not None:
-        text = f"{kept.constraint:.2e} m or rad"
-        rows.append(("constraints that act, violation", text, "", ""))
-    return TextTable(("conserved quantity", "#largest error", "#relative", "to"), rows)
-
-
 # At a glance ------------------------------------------------------------------------------------
 
 
@@ -287,10 +259,10 @@ def capture_tiles(run: Recording) -> list[tuple[str, str]]:
         return []
     size, name = max(sizes)
     lost = sum(s.energy_loss for s in run.switches)
-    told = f"{1e3 * lost:.3g} mJ" if lost < 1.0 else f"{lost:.3g} J"
+    text = f"{1e3 * lost:.3g} mJ" if lost < 1.0 else f"{lost:.3g} J"
     return [
         (f"{size:.3g} N s", f"impulse of the capture, {short(name)}"),
-        (told, "kinetic energy lost in captures"),
+        (text, "kinetic energy lost in captures"),
     ]
 
 

@@ -10,10 +10,11 @@ from remora.errors import InvalidValue, RemoraError
 from remora.model.formats.bundled import bundled
 from remora.model.formats.load import READERS, load
 from remora.model.robot import Robot
-from remora.simulation.batch.batch_storage import is_batch, open_batch
+from remora.simulation.batch.batch_storage import open_batch
 from remora.simulation.batch.result import Batch
 from remora.simulation.recording.recording import Recording
 from remora.simulation.storage.reading import open_run
+from remora.simulation.storage.stored_folder import BATCH, holds
 from remora.viewer.page.batch_page import BatchPage
 from remora.viewer.page.robot_page import RobotPage
 from remora.viewer.page.run_page import RunPage
@@ -122,9 +123,8 @@ def viewable(
     except (TypeError, ValueError, OSError):
         raise InvalidValue(f"a run, a robot or a path can be viewed, not {thing!r}") from None
     if is_folder:
-        return (
-            open_batch(path, mesh_root=mesh_root) if is_batch(path) else open_run(path, mesh_root)
-        )
+        reader = open_batch if holds(BATCH, path) else open_run
+        return reader(path, mesh_root=mesh_root)
     if not is_there and str(thing) not in bundled("robots") and path.suffix.lower() not in READERS:
         raise RemoraError(
             f"{str(thing)!r} is not the folder of a run, a robot file ({', '.join(READERS)}) or a "

@@ -30,11 +30,11 @@ from remora.simulation.program.event_search import (
 
 
 def finished_batch(
-    system: System, own: BatchInputs, settings: BatchSettings, runs: BatchRuns, failures: str,
+    system: System, inputs: BatchInputs, settings: BatchSettings, runs: BatchRuns, failures: str,
     status: str, free: bool,
 ) -> Batch:  # fmt: skip
     """Return the batch, or raise if a run failed."""
-    batch, times = own.batch, settings.times
+    batch, times = inputs.batch, settings.times
 
     def shaped(x: Any) -> Any:
         return x.reshape((*batch, *x.shape[1:]))
@@ -48,7 +48,7 @@ def finished_batch(
     codes = to_host(shaped(runs.status)[..., 0]).astype(int)
     ends = to_host(shaped(runs.t)[..., 0])
     impossible = np.zeros(batch, bool)
-    for fault in own.faults:
+    for fault in inputs.faults:
         impossible |= np.broadcast_to(fault.runs, batch)
     final = FinalStates(
         ends, shaped(runs.end("sample q", (robot.nq,))), shaped(runs.end("sample v", (robot.nv,))),
@@ -57,7 +57,7 @@ def finished_batch(
     if status == "interrupted":
         for values in (final.q, final.v, *final.signals.values()):
             values[codes == INTERRUPTED] = math.nan
-    if own.faults:  # results of the equations with such numbers are meaningless
+    if inputs.faults:  # results of the equations with such numbers are meaningless
         for values in (q, v, final.q, final.v, *final.signals.values()):
             values[impossible] = math.nan
     finite = to_host((abs(q).sum(axis=-1) + abs(v).sum(axis=-1)) < math.inf)
@@ -72,11 +72,11 @@ def finished_batch(
     outcome = np.where(ok | (codes != RUNNING), outcome, "not finite")
     events = _events(runs, shaped, settings.max_events)
     found = Batch(
-        system.robot, times, q, v, own.parameters, np.asarray(ok), status, system, signals, outcome,
-        ends, final, events, None, tuple(switch.shaped(batch) for switch in runs.switches),
+        system.robot, times, q, v, inputs.parameters, np.asarray(ok), status, system, signals,
+        outcome, ends, final, events, None, tuple(switch.shaped(batch) for switch in runs.switches),
         runs.faults,
         signal_units={n: system.signals[n][1] for n in signals},
-        component_axes={n: x.ndim for n, x in system.parameters.items() if n in own.parameters},
+        component_axes={n: x.ndim for n, x in system.parameters.items() if n in inputs.parameters},
     )  # fmt: skip
     failed = int(np.size(ok) - np.count_nonzero(ok))
     if failed and failures == "raise" and status == "complete":
@@ -106,7 +106,7 @@ def _raise_failed(batch: Batch, fine: Array, failed: int) -> None:
     place = tuple(first[:-1].tolist())
     name = ", ".join(map(str, place))
     why = str(batch.outcome[place])
-    told = {
+    reason = {
         "event is NaN": "the function of an event is NaN there, one of "
         + _event_names(batch.system),
         "invalid reset": "the reset at an event returned numbers that are not finite, or a "
@@ -119,11 +119,11 @@ def _raise_failed(batch: Batch, fine: Array, failed: int) -> None:
     }.get(why, "its step is too long, or what acts drives it to infinity" + _culprit(batch, place))
     fault = _fault(batch, place)
     if fault.startswith(BAD_FUNCTION):
-        told = fault
+        reason = fault
     elif fault and why == "event is NaN":  # of a state to which what acts has driven it
-        told = f"what acts drives it to no finite state: {fault}"
-    elif fault and fault not in told:
-        told += f"; {fault}"
+        reason = f"what acts drives it to no finite state: {fault}"
+    elif fault and fault not in reason:
+        reason += f"; {fault}"
     early = why in OUTCOMES[TOO_SHORT:]
     if early:
         head = f"{failed} of {batch.ok.size} runs could not be finished, among them run [{name}]"
@@ -135,7 +135,7 @@ def _raise_failed(batch: Batch, fine: Array, failed: int) -> None:
     if early:
         time = float(batch.end[place])
     raise SimulationError(
-        f"{head}: {told} (rm.Record(failures='keep') returns the other runs)",
+        f"{head}: {reason} (rm.Record(failures='keep') returns the other runs)",
         time,
         batch,
     )
@@ -157,8 +157,8 @@ def _culprit(batch: Batch, place: tuple[int, ...]) -> str:
     """Return the names of the signals that stopped being finite first."""
     first: dict[str, int] = {}
     for name, values in batch.signals.items():
-        own = to_host(values[place])
-        bad = ~np.isfinite(own.reshape(own.shape[0], -1)).all(axis=-1)
+        samples = to_host(values[place])
+        bad = ~np.isfinite(samples.reshape(samples.shape[0], -1)).all(axis=-1)
         if bad.any():
             first[name] = int(np.argmax(bad))
     if not first:
@@ -182,16 +182,16 @@ def _collected(
     """
     if not parts:
         return None
-    names = list(dict.fromkeys(name for own, *_ in parts for name in own))
+    names = list(dict.fromkeys(name for of_phase, *_ in parts for name in of_phase))
     times = np.concatenate([part[2] for part in parts], axis=-1)
     flags: list[Array] = []
     earliest: list[Array] = []
     for of_phase, _, _, fired, first in parts:
         places = [[k for k, n in enumerate(of_phase) if n == name] for name in names]
-        columns = [np.max(fired[..., own], axis=-1, initial=0.0) for own in places]
+        columns = [np.max(fired[..., columns_of], axis=-1, initial=0.0) for columns_of in places]
         flags.append(np.stack(columns, axis=-1))
         known = np.where(np.isnan(first), np.inf, first)
-        columns = [np.min(known[..., own], axis=-1, initial=np.inf) for own in places]
+        columns = [np.min(known[..., columns_of], axis=-1, initial=np.inf) for columns_of in places]
         earliest.append(np.stack(columns, axis=-1))
     fired, first = np.concatenate(flags, axis=-2), np.min(earliest, axis=0)
     first = np.where(np.isfinite(first), first, np.nan)

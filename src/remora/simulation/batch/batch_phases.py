@@ -31,7 +31,6 @@ from remora.simulation.batch.lockstep_program import (
     lockstep_program,
     timetable,
 )
-from remora.simulation.batch.result import BatchSwitch
 from remora.simulation.engine.interrupts import stopping
 from remora.simulation.inputs.loads import SAME_SAMPLE
 from remora.simulation.integrators.tableaus import Tableau
@@ -51,6 +50,7 @@ from remora.simulation.program.run_program import (
     StepControl,
     run_program,
 )
+from remora.simulation.recording.constraint_switch import BatchSwitch
 
 #: Runs per thread between two updates of the progress bar.
 BLOCK = 256

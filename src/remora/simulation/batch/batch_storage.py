@@ -12,12 +12,9 @@ same system and phases, single runs of an opened batch can be simulated again.
 
 from __future__ import annotations
 
-import hashlib
-import importlib
 import json
 import math
 import os
-import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -30,17 +27,24 @@ from remora.algebra.array_ops import Array
 from remora.components.system import System
 from remora.errors import RemoraError
 from remora.identity.digest import digest_or_none
-from remora.identity.json_seal import sealed, unsealed
+from remora.identity.json_seal import sealed
 from remora.model.formats.yaml.yaml import robot_to_yaml
-from remora.simulation.batch.result import Batch, BatchEvents, BatchSwitch, FinalStates
+from remora.simulation.batch.host_arrays import to_host
+from remora.simulation.batch.result import Batch, BatchEvents, FinalStates
 from remora.simulation.batch.single_run import RunArguments
 from remora.simulation.inputs.phases import Phase
 from remora.simulation.inputs.run_settings import Integrator, Physics
-from remora.simulation.storage.file_format import zarr
-from remora.simulation.storage.reading import readable, stored_robot
+from remora.simulation.recording.constraint_switch import BatchSwitch
+from remora.simulation.storage.reading import stored_robot
+from remora.simulation.storage.stored_folder import (
+    BATCH,
+    array_digest,
+    opened,
+    readable,
+    writable,
+    zarr,
+)
 
-#: Version of the format, in the attribute `remora_batch`.
-FORMAT = 4
 #: Arrays of the events.
 _EVENTS = ("counts", "times", "fired", "first")
 #: Bytes of a file of an array.
@@ -59,22 +63,16 @@ def save_batch(batch: Batch, path: str | os.PathLike[str]) -> Path:
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise RemoraError(f"{folder}: exists and is not empty; name another folder")
     arrays, attributes = _content(batch)
-    place: Path | None = None
-    try:
+    with writable(folder):
         folder.parent.mkdir(parents=True, exist_ok=True)
-        place = Path(tempfile.mkdtemp("", f".{folder.name}-", folder.parent))
-        group: Any = zarr().create_group(place / "batch")
-        for name, values in arrays.items():
-            _written(group, name, values)
-        group.attrs.update(sealed(attributes))
-        if folder.exists():
-            folder.rmdir()
-        (place / "batch").replace(folder)
-    except OSError as error:
-        raise RemoraError(f"{folder}: cannot be written: {error.strerror or error}") from error
-    finally:
-        if place is not None:
-            shutil.rmtree(place, ignore_errors=True)
+        with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as place:
+            group: Any = zarr().create_group(Path(place) / "batch")
+            for name, values in arrays.items():
+                _written(group, name, values)
+            group.attrs.update(sealed(attributes))
+            if folder.exists():
+                folder.rmdir()
+            (Path(place) / "batch").replace(folder)
     return folder
 
 
@@ -87,8 +85,7 @@ def _content(batch: Batch) -> tuple[dict[str, Array], dict[str, Any]]:
         "outcome": codes.reshape(np.shape(batch.outcome)).astype(np.uint8),
     }  # fmt: skip
     attributes: dict[str, Any] = {
-        "remora_batch": FORMAT,
-        "remora": importlib.import_module("remora").__version__,
+        **BATCH.heading(),
         "robot": robot_to_yaml(batch.robot),
         "status": batch.status,
         "outcomes": names.tolist(),
@@ -103,30 +100,33 @@ def _content(batch: Batch) -> tuple[dict[str, Array], dict[str, Any]]:
     arrays |= {f"final_signal_{k}": batch.final.signals[n] for k, n in enumerate(batch.signals)}
     if batch.events is not None:
         arrays |= {f"event_{n}": getattr(batch.events, n) for n in _EVENTS}
-    attributes["switches"] = [s.told() for s in batch.switches]
+    attributes["switches"] = [s.description() for s in batch.switches]
     attributes["faults"] = [[k, text] for k, text in batch.faults.items()]
     for k, switch in enumerate(batch.switches):
         arrays |= {f"switch_{k}_{n}": x for n, x in enumerate(switch.arrays())}
-    own = batch.arguments
-    if own is not None:
-        arrays |= {"start_q": own.q, "start_v": own.v, "run": own.run}
-        given = {
-            "events=": own.events,
-            "loads that differ from run to run": own.loads,
-        }
-        left = next((what for what, some in given.items() if some), "")
-        attributes["arguments"] = json.dumps({
-            "integrator": asdict(own.integrator), "physics": asdict(own.physics),
-            "start": own.start, "seed": own.seed,
-            "obstacle": own.obstacle or (f"it had {left}, which its folder does not hold"
-                                         if left else ""),
-            "durations": [phase.duration for phase in own.phases],
-            "plain": _plain(own.phases), "components": bool(batch.system.components),
-            "system": digest_or_none(batch.system), "phases": digest_or_none(own.phases),
-        })  # fmt: skip
+    arguments = batch.arguments
+    if arguments is not None:
+        arrays |= {"start_q": arguments.q, "start_v": arguments.v, "run": arguments.run}
+        attributes["arguments"] = json.dumps(_arguments(batch.system, arguments))
     host = {name: _on_host(x) for name, x in arrays.items()}
-    attributes["digests"] = {name: _digest(x) for name, x in host.items()}
+    attributes["digests"] = {name: array_digest(x) for name, x in host.items()}
     return host, attributes
+
+
+def _arguments(system: System, arguments: RunArguments) -> dict[str, Any]:
+    """Return what a run needs to be simulated alone, except arrays, as JSON-compatible data."""
+    obstacle = arguments.obstacle
+    left = {"events=": arguments.events, "loads that differ from run to run": arguments.loads}
+    for what, some in left.items():
+        if some and not obstacle:
+            obstacle = f"it had {what}, which its folder does not hold"
+    return {
+        "integrator": asdict(arguments.integrator), "physics": asdict(arguments.physics),
+        "start": arguments.start, "seed": arguments.seed, "obstacle": obstacle,
+        "durations": [phase.duration for phase in arguments.phases],
+        "plain": _plain(arguments.phases), "components": bool(system.components),
+        "system": digest_or_none(system), "phases": digest_or_none(arguments.phases),
+    }  # fmt: skip
 
 
 def _plain(phases: Sequence[Phase]) -> bool:
@@ -136,7 +136,7 @@ def _plain(phases: Sequence[Phase]) -> bool:
 
 
 def _on_host(x: Any) -> Array:
-    found = np.asarray(x.get() if hasattr(x, "get") else x, order="C")
+    found = np.asarray(to_host(x), order="C")
     return found.astype(np.int64) if found.dtype.kind in "iu" and found.itemsize > 1 else found
 
 
@@ -151,20 +151,7 @@ def _written(group: Any, name: str, values: Array) -> None:
     made[...] = values
 
 
-def _digest(x: Array) -> str:
-    return hashlib.sha256(f"{x.dtype.name} {x.shape}".encode() + x.tobytes()).hexdigest()
-
-
 # Reading -----------------------------------------------------------------------------------------
-
-
-def is_batch(path: str | os.PathLike[str]) -> bool:
-    """Return whether a folder holds a batch."""
-    try:
-        told = json.loads((Path(path) / "zarr.json").read_text(encoding="utf-8"))
-        return "remora_batch" in told["attributes"]
-    except (OSError, ValueError, KeyError, TypeError):
-        return False
 
 
 def open_batch(
@@ -192,9 +179,7 @@ def open_batch(
             `phases` differ from those of the batch.
     """
     folder = Path(path)
-    group = _opened(folder)
-    with readable(folder / "zarr.json"):
-        attributes = unsealed(dict(group.attrs))
+    group, attributes = opened(BATCH, folder)
     robot = stored_robot(folder, str(attributes.get("robot", "")), mesh_root)
     with readable(folder / "zarr.json"):
         digests: dict[str, str] = dict(attributes["digests"])
@@ -202,7 +187,7 @@ def open_batch(
         signals = [(str(n), str(unit)) for n, unit in attributes["signals"]]
         outcomes = np.array(attributes["outcomes"], f"<U{min(64, attributes['longest_outcome'])}")
         status, shape = str(attributes["status"]), tuple(map(int, attributes["runs"]))
-        told = json.loads(attributes["arguments"]) if "arguments" in attributes else None
+        stored = json.loads(attributes["arguments"]) if "arguments" in attributes else None
         named = attributes["events"]
         switches = list(attributes.get("switches", []))
         faults = {int(k): str(text) for k, text in attributes.get("faults", [])}
@@ -216,42 +201,42 @@ def open_batch(
             events = BatchEvents(tuple(map(str, named)), *parts)
         last = {name: found[f"final_signal_{k}"] for k, (name, _) in enumerate(signals)}
         final = FinalStates(found["end"], found["final_q"], found["final_v"], last)
-        own = {name: found[f"parameter_{k}"] for k, (name, _) in enumerate(parameters)}
+        values = {name: found[f"parameter_{k}"] for k, (name, _) in enumerate(parameters)}
         batch = Batch(
-            robot, found["t"], found["q"], found["v"], own, found["ok"], status,
+            robot, found["t"], found["q"], found["v"], values, found["ok"], status,
             System(robot), {name: found[f"signal_{k}"] for k, (name, _) in enumerate(signals)},
             outcomes[found["outcome"]], found["end"], final, events, None,
-            tuple(_switch(k, told, found) for k, told in enumerate(switches)), faults,
+            tuple(_switch(k, description, found) for k, description in enumerate(switches)), faults,
             signal_units=dict(signals),
             component_axes={name: int(axes) for name, axes in parameters if axes is not None},
         )  # fmt: skip
-    return _with_arguments(folder, batch, told, found, system, phases)
+    return _with_arguments(folder, batch, stored, found, system, phases)
 
 
-def _switch(k: int, told: Mapping[str, Any], found: Mapping[str, Array]) -> BatchSwitch:
+def _switch(k: int, description: Mapping[str, Any], found: Mapping[str, Array]) -> BatchSwitch:
     """Return the switch with this number from its description and its arrays."""
     names = [n for n in found if n.startswith(f"switch_{k}_")]
-    return BatchSwitch.of(told, [found[f"switch_{k}_{n}"] for n in range(len(names))])
+    return BatchSwitch.of(description, [found[f"switch_{k}_{n}"] for n in range(len(names))])
 
 
 def _with_arguments(
-    folder: Path, batch: Batch, told: Mapping[str, Any] | None, found: Mapping[str, Array],
+    folder: Path, batch: Batch, stored: Mapping[str, Any] | None, found: Mapping[str, Array],
     system: System | None, phases: Sequence[Phase] | None,
 ) -> Batch:  # fmt: skip
     """Return the batch with what its runs need to be simulated alone."""
-    if told is None:
+    if stored is None:
         return batch
     with readable(folder / "zarr.json"):
-        integrator, physics = Integrator(**told["integrator"]), Physics(**told["physics"])
-        start, seed = float(told["start"]), int(told["seed"])
-        bare = tuple(Phase(float(x)) for x in told["durations"])
-        plain, obstacle = bool(told["plain"]), str(told["obstacle"])
-        components = bool(told["components"])
-        digests = {"system": told["system"], "phases": told["phases"]}
+        integrator, physics = Integrator(**stored["integrator"]), Physics(**stored["physics"])
+        start, seed = float(stored["start"]), int(stored["seed"])
+        bare = tuple(Phase(float(x)) for x in stored["durations"])
+        plain, obstacle = bool(stored["plain"]), str(stored["obstacle"])
+        components = bool(stored["components"])
+        digests = {"system": stored["system"], "phases": stored["phases"]}
     given = bare if phases is None else tuple(phases)
     mine = batch.system if system is None else system
-    for what, own, value in (("system", mine, system), ("phases", given, phases)):
-        if value is not None and (digests[what] is None or digest_or_none(own) != digests[what]):
+    for what, known, value in (("system", mine, system), ("phases", given, phases)):
+        if value is not None and (digests[what] is None or digest_or_none(known) != digests[what]):
             raise RemoraError(f"{folder}: the {what} of this batch differ{'s' * (what[-1] == 'm')}")
     known = (plain or phases is not None) and (not components or system is not None)
     arguments = RunArguments(
@@ -259,27 +244,6 @@ def _with_arguments(
         batch.t, (), obstacle or ("" if known else NOT_STORED),
     )  # fmt: skip
     return batch.with_arguments(mine, arguments)
-
-
-def _opened(folder: Path) -> Any:
-    """Return the group of a batch, or raise."""
-    with readable(folder):
-        if not folder.is_dir():
-            raise RemoraError(f"{folder}: there is no such folder")
-        if not (folder / "zarr.json").is_file():
-            raise RemoraError(f"{folder}: there is no batch in this folder (no zarr.json)")
-    with readable(folder / "zarr.json"):
-        group = zarr().open_group(folder, mode="r", zarr_format=3)
-        version = group.attrs.get("remora_batch")
-    if version is None:
-        run = "; it is a run: rm.open_run" if "remora_run" in group.attrs else ""
-        raise RemoraError(f"{folder}: is zarr data, but no batch of Remora{run}")
-    if version != FORMAT:
-        raise RemoraError(
-            f"{folder}: is a batch in format {version!r}, this Remora reads {FORMAT}; it was "
-            f"written by Remora {group.attrs.get('remora')}"
-        )
-    return group
 
 
 def _read(folder: Path, group: Any, name: str, digest: str) -> Array:
@@ -297,6 +261,6 @@ def _read(folder: Path, group: Any, name: str, digest: str) -> Array:
                 what = "is missing" if size < 0 else f"has {size} bytes instead of {each}"
                 raise RemoraError(f"{file}: {what}; the batch is damaged")
         values = np.asarray(array[...])
-    if _digest(values) != digest:
+    if array_digest(values) != digest:
         raise RemoraError(f"{folder / name}: its numbers have changed; the batch is damaged")
     return values

@@ -168,16 +168,16 @@ def _interface(system: System, name: str, values: Mapping[str, Array]) -> Interf
     """Return the interface of a component with the numbers of a run, or raise."""
     layout = system.layouts[name]
     component, robot = _changed(system, layout.component, values)
-    told = ", ".join(f"{n} = {np.array2string(x, separator=', ')}" for n, x in values.items())
+    text = ", ".join(f"{n} = {np.array2string(x, separator=', ')}" for n, x in values.items())
     try:
         found = component.interface(robot)
     except Exception as error:
         raise RemoraError(
-            f"component {name!r} cannot have the parameters of a run, {told}: {error}"
+            f"component {name!r} cannot have the parameters of a run, {text}: {error}"
         ) from error
     if digest(_structure(found)) != digest(_structure(layout.interface)):
         raise RemoraError(
-            f"{told} changes the interface of component {name!r}, not only the initial values of "
+            f"{text} changes the interface of component {name!r}, not only the initial values of "
             "its states, so it cannot differ by run: simulate the runs one by one"
         )
     return found

@@ -12,11 +12,11 @@ from remora.dynamics.kernels.kernel_memory import kernel
 from remora.dynamics.lagrangian.reduced import base_velocity
 from remora.simulation.batch.batch_phases import BatchPhase, BatchRuns
 from remora.simulation.batch.host_arrays import to_host
-from remora.simulation.batch.result import BatchSwitch
 from remora.simulation.inputs.profiles import Motion
 from remora.simulation.program.event_search import BAD_HOLD, NEXT, NOT_ENTERED, RUNNING
 from remora.simulation.program.phase_entry import EnteredRuns, PhaseEntry
 from remora.simulation.program.run_equations import RunEquations, parameter_name
+from remora.simulation.recording.constraint_switch import BatchSwitch
 
 
 def start_phase(phase: BatchPhase, runs: BatchRuns, dtype: str, array_module: Any) -> None:
@@ -28,14 +28,14 @@ def start_phase(phase: BatchPhase, runs: BatchRuns, dtype: str, array_module: An
         dtype: precision of the batch.
         array_module: NumPy or CuPy.
     """
-    own, state = phase.entry, runs.state
-    if own.index and own.phase.after_event:
+    entry, state = phase.entry, runs.state
+    if entry.index and entry.phase.after_event:
         codes = to_host(runs.status)[:, 0]
         runs.fail(np.flatnonzero(codes == float(RUNNING)), NOT_ENTERED)
     state["anchor"] = state["q"]
     if phase.equations.reduced:
         _set_base(phase, runs, array_module)
-    if not (own.held or own.acts):
+    if not (entry.held or entry.acts):
         return
     t, q, v = (to_host(x) for x in (runs.t[:, 0], state["q"], state["v"]))
     codes = to_host(runs.status)[:, 0]
@@ -43,21 +43,21 @@ def start_phase(phase: BatchPhase, runs: BatchRuns, dtype: str, array_module: An
     rows = np.flatnonzero(((codes == float(RUNNING)) | (codes == float(NEXT))) & finite)
     values = {
         name: np.ascontiguousarray(to_host(runs.data[parameter_name(name)])[rows], float)
-        for name in own.parameters
+        for name in entry.parameters
     }
     clock = 0.0 * t[rows] if phase.equations.own_clock else t[rows]
     q, v = q[rows], v[rows]
-    latched = own.latched(q, values)
-    after = own.enter(q, v, _begins(phase.equations, clock, q, v), values, latched, dtype)
+    latched = entry.latched(q, values)
+    after = entry.enter(q, v, _begins(phase.equations, clock, q, v), values, latched, dtype)
     for name, numbers in latched.items():
         constraint, _, field = name.rpartition(".")
-        usual = getattr(own.robot.constraints[constraint], field)
+        usual = getattr(entry.robot.constraints[constraint], field)
         whole = np.array(np.broadcast_to(usual, (len(t), *numbers.shape[1:])))
         whole[rows] = numbers
         runs.data[parameter_name(name)] = array_module.asarray(whole)
     _place(after, runs, rows, array_module)
-    if own.phase.switches:
-        runs.switches.append(_switch(own, after, t, rows, latched))
+    if entry.phase.switches:
+        runs.switches.append(_switch(entry, after, t, rows, latched))
 
 
 def _set_base(phase: BatchPhase, runs: BatchRuns, array_module: Any) -> None:
@@ -84,9 +84,9 @@ def _place(after: EnteredRuns, runs: BatchRuns, rows: Array, array_module: Any) 
     kept = array_module.asarray(~changed)
     for name in ("rest q", "rest v", "rest x"):
         runs.state[name] = runs.state[name] * kept
-    for k, told in after.faults.items():
+    for k, text in after.faults.items():
         runs.fail(rows[k : k + 1], int(after.status[k]))
-        runs.faults[int(rows[k])] = told
+        runs.faults[int(rows[k])] = text
     if np.any(after.jumped):
         first = np.full((len(runs.t), 1), np.nan)
         first[rows[after.jumped]] = to_host(runs.t)[rows[after.jumped]]
@@ -124,7 +124,7 @@ def _at(motion: Motion, t: Array) -> tuple[Array, Array]:
 
 
 def _switch(
-    own: PhaseEntry, after: EnteredRuns, t: Array, rows: Array, latched: dict[str, Array]
+    entry: PhaseEntry, after: EnteredRuns, t: Array, rows: Array, latched: dict[str, Array]
 ) -> BatchSwitch:
     """Return what was switched; NaN in runs that have not entered the phase."""
     entered = after.status == RUNNING
@@ -134,10 +134,10 @@ def _switch(
         found[rows[entered]] = x[entered]
         return found
 
-    fields = {name: {latched_field(own.robot, name): whole(latched[parameter])}
-              for name, parameter in own.latches.items()}  # fmt: skip
+    fields = {name: {latched_field(entry.robot, name): whole(latched[parameter])}
+              for name, parameter in entry.latches.items()}  # fmt: skip
     return BatchSwitch(
-        own.index, tuple(own.phase.activate), tuple(own.phase.release), whole(t[rows]),
+        whole(t[rows]), entry.index, tuple(entry.phase.activate), tuple(entry.phase.release),
         {name: whole(x) for name, x in after.impulses.items()}, whole(0.0 - after.energy),
         whole(after.separation_work), fields,
     )  # fmt: skip

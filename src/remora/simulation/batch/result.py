@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,8 +19,11 @@ from remora.dynamics.kernels.parameters import parameter
 from remora.dynamics.refusals import depends_on_constraints
 from remora.errors import RemoraError, UnknownName
 from remora.model.robot import Robot
+from remora.simulation.batch.host_arrays import to_host
 from remora.simulation.batch.single_run import RunArguments, run_alone
-from remora.simulation.recording.quantities import described
+from remora.simulation.recording.constraint_switch import BatchSwitch
+from remora.simulation.recording.export import pandas
+from remora.simulation.recording.quantities import described, elements
 from remora.simulation.recording.recording import Recording
 
 #: How a run ended, by the number that its program returns, see `event_search`.
@@ -70,65 +73,6 @@ class FinalStates(NamedTuple):
     q: Any
     v: Any
     signals: dict[str, Any]
-
-
-class BatchSwitch(NamedTuple):
-    """Constraints that were switched at the start of a phase, in each run at its own time.
-
-    Attributes:
-        phase: index of the phase.
-        activated: names of the constraints that were switched on.
-        released: names of the constraints that were switched off.
-        t: times, `(...)`, s; NaN, like all numbers, where a run did not come to the phase.
-        impulses: by the name of a constraint that acted: impulse [f, τ] on its child, in the axes
-            of the constraint's frame on the child, about its origin, `(..., 6)`, N s and N m s; of
-            a gear `(..., 1)`.
-        energy_loss: kinetic energy lost in a capture, `(...)`, J.
-        separation_work: kinetic energy gained in a separation, `(...)`, J.
-        latched: numbers that constraints took over at that moment, by constraint and field.
-    """
-
-    phase: int
-    activated: tuple[str, ...]
-    released: tuple[str, ...]
-    t: Array
-    impulses: Mapping[str, Array]
-    energy_loss: Array
-    separation_work: Array
-    latched: Mapping[str, Mapping[str, Array]]
-
-    def shaped(self, batch: tuple[int, ...]) -> BatchSwitch:
-        """Return it with the batch shape of the runs in front of all arrays."""
-        parts = [x.reshape((*batch, *x.shape[1:])) for x in self.arrays()]
-        return BatchSwitch.of(self.told(), parts)
-
-    def told(self) -> dict[str, Any]:
-        """Return the fields that are not arrays as JSON-compatible data."""
-        latched = [[name, key] for name, numbers in self.latched.items() for key in numbers]
-        return {
-            "phase": self.phase, "activated": list(self.activated),
-            "released": list(self.released), "impulses": list(self.impulses), "latched": latched,
-        }  # fmt: skip
-
-    def arrays(self) -> list[Array]:
-        """Return all arrays, in a fixed order."""
-        latched = [x for numbers in self.latched.values() for x in numbers.values()]
-        numbers = (self.t, self.energy_loss, self.separation_work)
-        return [*numbers, *self.impulses.values(), *latched]
-
-    @classmethod
-    def of(cls, told: Mapping[str, Any], arrays: Sequence[Array]) -> BatchSwitch:
-        """Return the switch from `told` and `arrays` of it."""
-        t, lost, work, *rest = arrays
-        names = [str(name) for name in told["impulses"]]
-        latched: dict[str, dict[str, Array]] = {}
-        for (name, key), x in zip(told["latched"], rest[len(names) :], strict=True):
-            latched.setdefault(str(name), {})[str(key)] = x
-        return cls(
-            int(told["phase"]), tuple(map(str, told["activated"])),
-            tuple(map(str, told["released"])), t, dict(zip(names, rest, strict=False)), lost, work,
-            latched,
-        )  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,20 +152,14 @@ class Batch:
         Columns are named `q.elbow`, `v.elbow`, as those of recordings; numbers of a parameter with
         several elements are `attitude.kp[0]`, ...
         """
-        try:
-            pandas: Any = importlib.import_module("pandas")
-        except ModuleNotFoundError:
-            raise RemoraError("to_pandas needs pandas: python3 -m pip install pandas") from None
         shape, count = self.ok.shape, len(self)
         columns: dict[str, Array] = {"run": np.arange(count)}
         for name, values in self.parameters.items():
             rank = self.component_axes.get(name, -1)
             rank = _trailing(self.robot, name) if rank < 0 else rank
             trailing = values.shape[values.ndim - rank :]
-            whole = np.broadcast_to(values, (*shape, *trailing)).reshape((count, *trailing))
-            for place in np.ndindex(trailing):
-                label = f"{name}[{','.join(map(str, place))}]" if place else name
-                columns[label] = whole[(slice(None), *place)]
+            whole = np.broadcast_to(values, (*shape, *trailing)).reshape((count, -1))
+            columns |= zip(elements(name, trailing), whole.T, strict=True)
         columns |= {
             "ok": self.ok.ravel(),
             "outcome": np.ravel(self.outcome),
@@ -229,9 +167,9 @@ class Batch:
         }
         for name, values in (("q", self.final.q), ("v", self.final.v)):
             last = _host(values).reshape(count, -1)
-            for k, (label, _) in enumerate(described(self.robot, name)):
-                columns[label] = last[:, k]
-        return pandas.DataFrame(columns)
+            labels = [label for label, _ in described(self.robot, name)]
+            columns |= zip(labels, last.T, strict=True)
+        return pandas().DataFrame(columns)
 
     def plot(self, *names: str, degrees: bool = True) -> Any:
         """Return a matplotlib Figure with percentile bands over all runs.
@@ -343,12 +281,12 @@ class Batch:
             function, self.robot, arguments=needed, fixed=fixed, parameters=tuple(values)
         )
         states = {"q": self.q, "v": self.v}
-        own = [
+        values_of = [
             np.expand_dims(value, axis=value.ndim - _trailing(self.robot, name))
             if value.ndim > _trailing(self.robot, name) else value
             for name, value in values.items()
         ]  # fmt: skip
-        return kernel(*(states[name] for name in needed), *own, threads=threads)
+        return kernel(*(states[name] for name in needed), *values_of, threads=threads)
 
     def on_host(self, parameters: Mapping[str, Array] | None = None) -> Batch:
         """Return the batch with its arrays in memory of the host, in float64.
@@ -358,13 +296,13 @@ class Batch:
         """
         if not hasattr(self.q, "get"):
             return self
-        own = dict(parameters) if parameters is not None else {
+        moved = dict(parameters) if parameters is not None else {
             name: _host(x) for name, x in self.parameters.items()
         }  # fmt: skip
         signals, end = {name: _host(x) for name, x in self.signals.items()}, self.final
         last = {name: _host(x) for name, x in end.signals.items()}
         return replace(
-            self, q=_host(self.q), v=_host(self.v), signals=signals, parameters=own,
+            self, q=_host(self.q), v=_host(self.v), signals=signals, parameters=moved,
             final=FinalStates(end.t, _host(end.q), _host(end.v), last),
         )  # fmt: skip
 
@@ -387,4 +325,4 @@ def _trailing(robot: Robot, name: str) -> int:
 
 
 def _host(x: Any) -> Array:
-    return np.asarray(x.get() if hasattr(x, "get") else x, float)
+    return np.asarray(to_host(x), float)

@@ -6,33 +6,34 @@ ask for numbers, events that are truth values. A run is bit for bit that of `rm.
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from remora.algebra.array_ops import Array
 from remora.components.system import System
 from remora.errors import SimulationError, SimulationWarning
 from remora.simulation.batch.batch_inputs import BatchInputs
 from remora.simulation.batch.batch_phases import BatchRuns, BatchSettings
-from remora.simulation.batch.result import FAILED, BatchSwitch
+from remora.simulation.batch.result import FAILED
 from remora.simulation.batch.single_run import RunArguments, run_alone
 from remora.simulation.integrators.step_control import CLOSE
 from remora.simulation.program.event_search import INTERRUPTED, NOT_ENTERED, RUNNING, STOPPED
+from remora.simulation.recording.constraint_switch import BatchSwitch, ConstraintSwitch
 from remora.simulation.recording.recording import Recording
 
 
 def runs_in_turn(
-    system: System, own: BatchInputs, settings: BatchSettings, arguments: RunArguments,
+    system: System, inputs: BatchInputs, settings: BatchSettings, arguments: RunArguments,
     names: Sequence[str], advance: Callable[[int], None],
 ) -> BatchRuns:  # fmt: skip
     """Perform the runs one after the other.
 
     Args:
         system: the robot with its components.
-        own: arguments of the runs.
+        inputs: arguments of the runs.
         settings: of the batch.
         arguments: what a run needs to be simulated alone.
         names: names of all events that a run may have.
@@ -40,19 +41,19 @@ def runs_in_turn(
     """
     count = len(arguments.q)
     runs = BatchRuns(settings, count, {}, {}, np)
-    skipped = np.zeros(own.batch, bool)
-    for fault in own.faults:
-        skipped |= np.broadcast_to(fault.runs, own.batch)
+    skipped = np.zeros(inputs.batch, bool)
+    for fault in inputs.faults:
+        skipped |= np.broadcast_to(fault.runs, inputs.batch)
     done: dict[int, Recording] = {}
     for k in np.flatnonzero(~skipped.ravel()).tolist():
         if runs.interrupted:
             runs.status[k] = float(INTERRUPTED)
             continue
         try:
-            place = tuple(int(i) for i in np.unravel_index(k, own.batch)) if own.batch else 0
+            place = tuple(int(i) for i in np.unravel_index(k, inputs.batch)) if inputs.batch else 0
             with warnings.catch_warnings():  # the batch has warned of its starts
                 warnings.filterwarnings("ignore", ".*joint .* starts at", SimulationWarning)
-                run = run_alone(system, own.parameters, own.batch, arguments, place)
+                run = run_alone(system, inputs.parameters, inputs.batch, arguments, place)
         except SimulationError as error:
             if not isinstance(error.recording, Recording):
                 raise
@@ -107,11 +108,11 @@ def _events(
     rows = min(most, max(map(len, moments.values()), default=0))
     counts, first = np.zeros((count, 1)), np.full((count, len(known)), np.nan)
     times, fired = np.full((count, rows, 1), np.nan), np.full((count, rows, len(known)), np.nan)
-    for k, own in moments.items():
-        counts[k] = len(own)
-        times[k, : len(own), 0], fired[k, : len(own)] = own[:rows], 0.0
+    for k, occurred in moments.items():
+        counts[k] = len(occurred)
+        times[k, : len(occurred), 0], fired[k, : len(occurred)] = occurred[:rows], 0.0
         for event in reversed(done[k].events):
-            row, place = own.index(event.t), known.index(event.name)
+            row, place = occurred.index(event.t), known.index(event.name)
             first[k, place] = event.t
             if row < rows:
                 fired[k, row, place] = 1.0
@@ -122,35 +123,21 @@ def _switches(
     done: Mapping[int, Recording], arguments: RunArguments, count: int
 ) -> list[BatchSwitch]:
     """Return what was switched; NaN in runs that did not come to the phase."""
-
-    def gathered(found: Mapping[int, Any]) -> Array:
-        shape = np.shape(next(iter(found.values()))) if found else ()
-        whole = np.full((count, *shape), np.nan)
-        for k, x in found.items():
-            whole[k] = x
-        return whole
-
     made: list[BatchSwitch] = []
     for index, phase in enumerate(arguments.phases):
         if not phase.switches:
             continue
-        own = {
+        switches = {
             k: s for k, run in done.items() for s in run.switches
             if s.phase == index and np.any(run.phase >= index)  # the others failed there
         }  # fmt: skip
-        one = next(iter(own.values()), None)
-        impulses = {} if one is None else {
-            name: gathered({k: s.impulses[name] for k, s in own.items()}) for name in one.impulses
-        }  # fmt: skip
-        latched = {} if one is None else {
-            name: {key: gathered({k: s.latched[name][key] for k, s in own.items()})
-                   for key in fields}
-            for name, fields in one.latched.items()
-        }  # fmt: skip
-        made.append(BatchSwitch(
-            index, tuple(phase.activate), tuple(phase.release),
-            gathered({k: s.t for k, s in own.items()}), impulses,
-            gathered({k: s.energy_loss for k, s in own.items()}),
-            gathered({k: s.separation_work for k, s in own.items()}), latched,
-        ))  # fmt: skip
+        one = next(
+            iter(switches.values()),
+            ConstraintSwitch(math.nan, index, tuple(phase.activate), tuple(phase.release)),
+        )
+        whole = [np.full((count, *x.shape), np.nan) for x in one.arrays()]
+        for k, switch in switches.items():
+            for numbers, x in zip(whole, switch.arrays(), strict=True):
+                numbers[k] = x
+        made.append(BatchSwitch.of(one.description(), whole))
     return made

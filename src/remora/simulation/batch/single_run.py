@@ -101,6 +101,6 @@ def _place(index: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
         return tuple(int(i) for i in np.unravel_index(int(given[0]), shape)) if shape else ()
     fits = whole and len(given) == len(shape)
     if not fits or any(not 0 <= i < n for i, n in zip(given, shape, strict=True)):
-        told = f"0 to {count - 1}" if len(shape) <= 1 else f"a place in {shape}"
-        raise InvalidValue(f"a batch of {count} runs has no run {index!r}; known: {told}")
+        known = f"0 to {count - 1}" if len(shape) <= 1 else f"a place in {shape}"
+        raise InvalidValue(f"a batch of {count} runs has no run {index!r}; known: {known}")
     return tuple(int(i) for i in given)

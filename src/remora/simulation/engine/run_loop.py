@@ -118,7 +118,7 @@ class RunLoop:
         self._next = 0  # index of the next sample time
         self._phase = 0
         self._last = -np.inf  # time of the last sample
-        mark = recorder.mark
+        mark = recorder.checkpoint
         if mark is not None:
             self._state.restore(mark)
             self._updates[:] = mark.updates
@@ -223,7 +223,7 @@ class RunLoop:
         recorder, mark = self._recorder, to.mark
         self._run.close()
         self._rows.clear()
-        recorder.cut(mark)
+        recorder.truncate(mark)
         self._segment, self._first = to.segment, to.first
         self._plan = self._plan._replace(phases=to.phases)
         self._begun, self._phase, self._next, self._last = False, 0, 0, recorder.last
@@ -520,7 +520,7 @@ class RunLoop:
             self.flush()
         whole = program.running and not done.events and done.status == RUNNING
         if self._recorder.saves and whole and done.error is None:
-            self._recorder.mark = self._marked()
+            self._recorder.checkpoint = self._marked()
         self._watcher.look(self._state.t, self._state.q, self._state.v)
 
     def _release(self) -> None:
@@ -545,7 +545,7 @@ class RunLoop:
         }
         signals = columns.get("signals", np.zeros((len(rows), 0)))
         t = columns["t"][:, 0]
-        self._recorder.extend(
+        self._recorder.append(
             t, columns["q"], columns["v"], columns["tau"], columns["passive"],
             columns.get("wrenches"), columns["work"], self._phase, signals,
         )  # fmt: skip

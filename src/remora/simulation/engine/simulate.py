@@ -174,7 +174,8 @@ class PreparedRun(NamedTuple):
         """Return a recorder in memory, or also on disk; see `Recorder`."""
         robot, system = self.plan.model.robot, self.plan.model.system
         return Recorder(
-            robot, self.settings, out, left=left, acts=None if out is None else self.acts,
+            robot, self.settings, out, stopped=left,
+            fingerprints=None if out is None else self.acts,
             signals={} if system is None else signal_columns(system.signals),
         )  # fmt: skip
 

@@ -311,7 +311,7 @@ class Simulation:
         self._loads = {name: load for name, (load, _) in saved.loads.items()}
         for load, value in saved.loads.values():
             load.value = value
-        self._recorder.take_back(saved.recording)
+        self._recorder.restore(saved.recording)
         self._loop.rewind(saved.run)
         if saved.ended:
             self._go(self._t)

@@ -79,15 +79,20 @@ class Conservation:
     title: str = ""
     constraint: float | None = None
 
+    @property
+    def drifts(self) -> dict[str, Drift]:
+        """The drifts by name, also of what is not conserved in this run."""
+        return {
+            "linear momentum": self.linear_momentum,
+            "angular momentum": self.angular_momentum,
+            "centre of mass": self.center_of_mass,
+            "energy balance": self.energy,
+        }
+
     def __str__(self) -> str:
         """Return a table."""
         lines = [self.title, f"{'':20}{'drift':>16}{'relative':>12}  to"]
-        for name, drift in (
-            ("linear momentum", self.linear_momentum),
-            ("angular momentum", self.angular_momentum),
-            ("centre of mass", self.center_of_mass),
-            ("energy balance", self.energy),
-        ):
+        for name, drift in self.drifts.items():
             if drift.broken_by:
                 lines.append(f"{name:20}not conserved: {drift.broken_by}")
                 continue

@@ -52,7 +52,7 @@ class ExportedQuantity(NamedTuple):
         """The values with one column per component, `(n, k)`."""
         return self.values.reshape(len(self.values), len(self.components))
 
-    def told(self, which: int) -> Array:
+    def texts(self, which: int) -> Array:
         """Return the names (0) or units (1) of the components, in the shape of a sample."""
         texts = np.array([own[which] for own in self.components], dtype=object)
         return texts.reshape(self.values.shape[1:])
@@ -85,7 +85,7 @@ def _quantity(
     known = (*RECORDED, *QUANTITIES, *OF_CONSTRAINTS, *signals)
     if name in known:
         return ExportedQuantity(name, quantity(name), tuple(described(robot, name, signals)))
-    owners = [own for own in known if name.startswith(f"{own}.")]
+    owners = [own for own in known if name.startswith((f"{own}.", f"{own}["))]
     if not owners:
         raise UnknownName("quantity of a run", name, known, SYNONYMS)
     whole = _quantity(robot, quantity, max(owners, key=len), signals)
@@ -97,6 +97,14 @@ def _quantity(
         raise UnknownName(f"component of {whole.name}", name, labels)
     components = tuple(whole.components[k] for k in chosen)
     return ExportedQuantity(name, whole.flat[:, chosen], components)
+
+
+def pandas() -> Any:
+    """Return pandas, or raise an error that names what to install."""
+    try:
+        return importlib.import_module("pandas")
+    except ModuleNotFoundError:
+        raise RemoraError("a data frame needs pandas: python3 -m pip install pandas") from None
 
 
 # Formats ----------------------------------------------------------------------------------------
@@ -121,7 +129,7 @@ def _write_npz(file: BinaryIO, table: Sequence[ExportedQuantity], about: Mapping
     for own in table:
         arrays[own.name] = own.values
         for which, key in enumerate(("names", "units")):
-            arrays[f"{own.name}.{key}"] = own.told(which).astype(str)
+            arrays[f"{own.name}.{key}"] = own.texts(which).astype(str)
     if len(arrays) < 3 * len(table):
         raise InvalidValue("a signal has the name of the names or units of another")
     texts = {key: np.array(text) for key, text in about.items()}
@@ -136,7 +144,7 @@ def _write_mat(file: BinaryIO, table: Sequence[ExportedQuantity], about: Mapping
     arrays: dict[str, Any] = {variables[own.name]: own.values for own in table}
     for which, key in enumerate(("names", "units")):
         # A cell array needs at least one axis: that of a number is 1 x 1.
-        arrays[key] = {variables[own.name]: np.atleast_1d(own.told(which)) for own in table}
+        arrays[key] = {variables[own.name]: np.atleast_1d(own.texts(which)) for own in table}
     scipy.savemat(
         file, {**arrays, **about}, long_field_names=True, do_compression=True, oned_as="column"
     )

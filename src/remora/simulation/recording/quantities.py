@@ -409,5 +409,12 @@ def described(
     robot: Robot, name: str, signals: SignalColumns = NO_SIGNALS
 ) -> list[tuple[str, str]]:
     """Return the full name and unit of each component of a quantity: `("q.elbow", "rad")`, ..."""
-    rows = column(name, signals).components(robot)
-    return [(f"{name}.{own}" if own else name, unit) for own, unit in rows]
+    row = column(name, signals)
+    if isinstance(row, SignalColumn):
+        return [(element, row.unit or "1") for element in elements(name, row.size)]
+    return [(f"{name}.{own}" if own else name, unit) for own, unit in row.components(robot)]
+
+
+def elements(name: str, size: tuple[int, ...]) -> list[str]:
+    """Return the names of the elements of an array, `gyro.rate[0]`, ...; of a number, its name."""
+    return [f"{name}[{','.join(map(str, k))}]" if k else name for k in np.ndindex(size)]

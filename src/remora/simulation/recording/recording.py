@@ -292,10 +292,7 @@ class Recording:
             RemoraError: if pandas is not installed.
         """
         table = self._export_table(names or (*self.columns, *STORED))
-        try:
-            pandas: Any = importlib.import_module("pandas")
-        except ModuleNotFoundError:
-            raise RemoraError("to_pandas needs pandas: python3 -m pip install pandas") from None
+        pandas = export.pandas()
         columns: dict[str, Array] = {}
         units: dict[str, str] = {"t": "s"}
         for own in table[1:]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from remora.algebra.array_ops import Array, ArrayLike
+from remora.algebra.array_ops import Array
 from remora.model.robot import Robot
 from remora.simulation.recording.checkpoint import Checkpoint
 from remora.simulation.recording.constraint_switch import ConstraintSwitch
@@ -41,7 +41,7 @@ class SampleBuffer:
         phase_starts: start time of each phase, s.
         events: events in order.
         switches: switches of constraints in order.
-        mark: checkpoint to resume from, None: only from the start.
+        checkpoint: checkpoint to resume from, None: only from the start.
         saves: whether checkpoints are needed.
         signals: signals of components, see `signal_columns`.
     """
@@ -64,7 +64,7 @@ class SampleBuffer:
         self.phase_starts: list[float] = []
         self.events: list[RecordedEvent] = []
         self.switches: list[ConstraintSwitch] = []
-        self.mark: Checkpoint | None = None
+        self.checkpoint: Checkpoint | None = None
         self._data: dict[str, Array] = {}
         self._n = self._capacity = self._returned = 0
 
@@ -77,17 +77,17 @@ class SampleBuffer:
         """Time of the last sample, s; -inf if there is none."""
         return float(self._data["t"][self._n - 1]) if self._n else -np.inf
 
-    def take_up(self, run: Recording, mark: Checkpoint) -> None:
+    def resume(self, run: Recording, checkpoint: Checkpoint) -> None:
         """Continue a recorded run from its checkpoint; there is no sample yet."""
-        self.started, self.mark, self._n = run.started, mark, mark.samples
-        self.phase_starts = list(run.phase_starts[: mark.phase + 1])
-        self.events = list(run.events[: mark.events])
-        self.switches = [s for s in run.switches if s.phase <= mark.phase]
+        self.started, self.checkpoint, self._n = run.started, checkpoint, checkpoint.samples
+        self.phase_starts = list(run.phase_starts[: checkpoint.phase + 1])
+        self.events = list(run.events[: checkpoint.events])
+        self.switches = [s for s in run.switches if s.phase <= checkpoint.phase]
         self._grow(run.wrenches is not None)
         for name, rows in self._data.items():
             rows[: self._n] = run.columns[name][: self._n]
 
-    def take_back(self, run: Recording) -> None:
+    def restore(self, run: Recording) -> None:
         """Return to what a recording of this run holds."""
         self._n, self._returned = len(run), 0
         self.phase_starts, self.events = list(run.phase_starts), list(run.events)
@@ -98,58 +98,20 @@ class SampleBuffer:
         for name, rows in self._data.items():
             rows[: self._n] = run.columns[name]
 
-    def cut(self, mark: Checkpoint | None) -> None:
+    def truncate(self, checkpoint: Checkpoint | None) -> None:
         """Take the run back to a checkpoint, or to its start; recordings keep what they hold."""
         self.status, self.message = "running", ""
-        self._n = 0 if mark is None else mark.samples
-        phase = -1 if mark is None else mark.phase
+        self._n = 0 if checkpoint is None else checkpoint.samples
+        phase = -1 if checkpoint is None else checkpoint.phase
         self.phase_starts = self.phase_starts[: phase + 1]
-        self.events = self.events[: 0 if mark is None else mark.events]
+        self.events = self.events[: 0 if checkpoint is None else checkpoint.events]
         self.switches = [s for s in self.switches if s.phase <= phase]
         if self._n < self._returned:
             self._data, self._returned = {k: x.copy() for k, x in self._data.items()}, 0
 
     def append(
         self,
-        t: float,
-        q: Array,
-        v: Array,
-        tau: Array,
-        passive: Array,
-        wrenches: Array | None,
-        work: ArrayLike,
-        phase: int,
-        signals: Array = _NO_VALUES,
-    ) -> None:
-        """Add a sample; see `remora.simulation.recording.quantities.RECORDED` for its columns.
-
-        A run without external wrenches in any sample (all None) has no such column; otherwise None
-        stands for zero. All signals are one vector, in the order of `signals`.
-        """
-        n = self._n
-        if n == self._capacity or (wrenches is not None and "wrenches" not in self._data):
-            self._grow(wrenches is not None or "wrenches" in self._data)
-        data = self._data
-        data["t"][n] = t
-        data["q"][n] = q
-        data["v"][n] = v
-        data["tau"][n] = tau
-        data["passive"][n] = passive
-        data["work"][n] = work
-        data["phase"][n] = phase
-        if "wrenches" in data:
-            data["wrenches"][n] = 0.0 if wrenches is None else wrenches
-        start = 0
-        for name, own in self.signals.items():
-            stop = start + math.prod(own.size)
-            data[name][n] = signals[start:stop].reshape(own.size)
-            start = stop
-        self._n = n + 1
-        self._appended()
-
-    def extend(
-        self,
-        t: Array,
+        t: float | Array,
         q: Array,
         v: Array,
         tau: Array,
@@ -157,15 +119,21 @@ class SampleBuffer:
         wrenches: Array | None,
         work: Array,
         phase: int,
-        signals: Array,
+        signals: Array = _NO_VALUES,
     ) -> None:
-        """Add several samples at once, see `append`; arrays have a leading axis of samples."""
-        if not len(t):
+        """Add a sample, or several at once as arrays with a leading axis.
+
+        `remora.simulation.recording.quantities.RECORDED` describes the columns. A run without
+        external wrenches in any sample (all None) has no such column; otherwise None stands for
+        zero. All signals of a sample are one vector, in the order of `signals`.
+        """
+        times = np.atleast_1d(t)
+        if not len(times):
             return
-        n, stop = self._n, self._n + len(t)
+        n, stop = self._n, self._n + len(times)
         if stop > self._capacity or (wrenches is not None and "wrenches" not in self._data):
             self._grow(wrenches is not None or "wrenches" in self._data, stop)
-        rows = {"t": t, "q": q, "v": v, "tau": tau, "passive": passive, "work": work}
+        rows = {"t": times, "q": q, "v": v, "tau": tau, "passive": passive, "work": work}
         for name, values in rows.items():
             self._data[name][n:stop] = values
         self._data["phase"][n:stop] = phase
@@ -174,7 +142,7 @@ class SampleBuffer:
         start = 0
         for name, own in self.signals.items():
             end = start + math.prod(own.size)
-            self._data[name][n:stop] = signals[:, start:end].reshape(-1, *own.size)
+            self._data[name][n:stop] = signals[..., start:end].reshape(-1, *own.size)
             start = end
         self._n = stop
         self._appended()

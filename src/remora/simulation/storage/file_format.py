@@ -8,7 +8,6 @@ attributes of the groups have checksums.
 
 from __future__ import annotations
 
-import importlib
 import json
 import re
 from collections.abc import Mapping
@@ -28,9 +27,6 @@ from remora.simulation.recording.quantities import (
     signal_columns,
 )
 
-#: Version of the format, in the attribute `remora_run`.
-FORMAT = 2
-
 #: Name of a signal: component and signal; it is also the name of a folder.
 _SIGNAL = re.compile(r"[A-Za-z_][A-Za-z0-9_\-]*\.[A-Za-z_][A-Za-z0-9_\-]*")
 #: Maximum length of an axis of a signal.
@@ -38,14 +34,6 @@ MOST_ELEMENTS = 1 << 20
 
 Spec = tuple[tuple[int, ...], str, dict[str, Any]]
 """An array: shape of a row, data type, attributes."""
-
-
-def zarr() -> Any:
-    """Return zarr, or raise an error that names what to install."""
-    try:
-        return importlib.import_module("zarr")
-    except ModuleNotFoundError:
-        raise RemoraError("runs on disk need zarr: python3 -m pip install zarr") from None
 
 
 def occupied(folder: Path) -> bool:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shlex
 import tempfile
 import warnings
-from collections.abc import Generator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,17 +18,11 @@ from remora.errors import ModelWarning, RemoraError
 from remora.identity.json_seal import unsealed
 from remora.model.formats.load import load
 from remora.model.robot import Robot
-from remora.simulation.recording.constraint_switch import switch_from_plain
+from remora.simulation.recording.constraint_switch import ConstraintSwitch
 from remora.simulation.recording.quantities import recorded
 from remora.simulation.recording.recording import RecordedEvent, Recording
-from remora.simulation.storage.file_format import (
-    FORMAT,
-    Spec,
-    event_specs,
-    signals_from,
-    spec,
-    zarr,
-)
+from remora.simulation.storage.file_format import Spec, event_specs, signals_from, spec
+from remora.simulation.storage.stored_folder import RUN, opened, readable
 
 #: Maximum rows of a chunk; a file with more was not written by Remora.
 MOST_ROWS = 1 << 20
@@ -54,7 +47,7 @@ def open_run(
         RemoraError: if there is no run at `path`, or it is damaged.
     """
     folder = Path(path)
-    group, attributes = opened(folder)
+    group, attributes = opened(RUN, folder)
     robot = stored_robot(folder, str(attributes.get("robot", "")), mesh_root)
     counts = attributes.get("rows", {})
     has_wrenches = (folder / "wrenches" / "zarr.json").is_file()
@@ -86,33 +79,11 @@ def open_run(
     settings = attributes.get("settings", {})
     starts = tuple(float(t) for t in attributes.get("phase_starts", ()))
     with readable(folder):
-        switches = tuple(switch_from_plain(s) for s in attributes.get("switches", ()))
+        switches = tuple(ConstraintSwitch.from_plain(s) for s in attributes.get("switches", ()))
     return Recording(
         robot, settings, columns, events, *text.values(), stored=stored, phase_starts=starts,
         signal_columns=signals, switches=switches,
     )  # fmt: skip
-
-
-def opened(folder: Path) -> tuple[Any, dict[str, Any]]:
-    """Return the group of a run and its attributes, or raise."""
-    with readable(folder):
-        if not folder.exists():
-            raise RemoraError(f"{folder}: there is no such folder")
-        if not folder.is_dir():
-            raise RemoraError(f"{folder}: is a file; a run is a folder")
-        if not (folder / "zarr.json").is_file():
-            raise RemoraError(f"{folder}: there is no run in this folder (no zarr.json)")
-        group = zarr().open_group(folder, mode="r", zarr_format=3)
-        version = group.attrs.get("remora_run")
-    if version is None:
-        raise RemoraError(f"{folder}: is zarr data, but no run of Remora")
-    if version != FORMAT:
-        raise RemoraError(
-            f"{folder}: is a run in format {version!r}, this Remora reads {FORMAT}; it was "
-            f"written by Remora {group.attrs.get('remora')}"
-        )
-    with readable(folder / "zarr.json"):
-        return group, unsealed(dict(group.attrs))
 
 
 def stored_robot(folder: Path, text: str, mesh_root: str | os.PathLike[str] | None) -> Robot:
@@ -188,18 +159,6 @@ def _column(
         elif (there < count and not sparse) or found[0] < rows:
             raise ValueError(f"rows from {min(there * chunk, found[0])} on are missing")
         return _frozen(array[:rows])
-
-
-@contextlib.contextmanager
-def readable(place: Path) -> Generator[None]:
-    """Convert errors of zarr about damaged data to an error that names the file."""
-    try:
-        yield
-    except RemoraError:
-        raise
-    except Exception as error:  # of any type: JSON, shapes, compression, the disk
-        why = str(error) or type(error).__name__
-        raise RemoraError(f"{place}: cannot be read, or is damaged: {why}") from error
 
 
 def _frozen(x: Array) -> Array:

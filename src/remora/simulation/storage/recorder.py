@@ -17,13 +17,12 @@ from it, rows after the checkpoint are cut off, `t` first; earlier rows are not 
 from __future__ import annotations
 
 import contextlib
-import errno
 import importlib
 import math
 import os
 import time
 import weakref
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -52,7 +51,6 @@ from remora.simulation.recording.quantities import (
 from remora.simulation.recording.recording import RecordedEvent, Recording
 from remora.simulation.recording.samples import SampleBuffer
 from remora.simulation.storage.file_format import (
-    FORMAT,
     Spec,
     event_specs,
     fill,
@@ -60,11 +58,10 @@ from remora.simulation.storage.file_format import (
     plain,
     plain_signals,
     spec,
-    zarr,
 )
 from remora.simulation.storage.fingerprint import Acting, changed
-from remora.simulation.storage.reading import readable
 from remora.simulation.storage.resume import StoppedRun
+from remora.simulation.storage.stored_folder import RUN, readable, writable, zarr
 
 #: Final statuses of a run.
 ENDS = ("complete", "interrupted", "failed")
@@ -86,8 +83,8 @@ class Recorder(SampleBuffer):
         settings: Mapping[str, Any],
         out: str | os.PathLike[str] | None = None,
         chunk: int | None = None,
-        left: StoppedRun | None = None,
-        acts: Callable[[], Acting] | None = None,
+        stopped: StoppedRun | None = None,
+        fingerprints: Callable[[], Acting] | None = None,
         signals: SignalColumns = NO_SIGNALS,
     ) -> None:
         """Initialize; with `out`, create the folder or continue the run in it.
@@ -97,33 +94,35 @@ class Recorder(SampleBuffer):
             settings: settings of the simulation, JSON-compatible.
             out: a folder to create, or an empty one; None: memory only.
             chunk: rows per write and per file; default: by the robot's size.
-            left: the run in `out` to continue; see `stopped_run`.
-            acts: returns the present fingerprints of the loads.
+            stopped: the run in `out` to continue; see `stopped_run`.
+            fingerprints: returns the present fingerprints of the loads.
             signals: signals of components.
 
         Raises:
             RemoraError: if `out` cannot be used, or the robot or the settings cannot be written.
         """
-        if out is not None and left is None:
+        if out is not None and stopped is None:
             refuse_file_name(out)
         rows = CHUNK_ROWS if chunk is None else chunk
         if chunk is None and out is not None:
             rows = _chunk_rows(robot, signals)
         super().__init__(robot, settings, rows, signals)
-        mark = None if left is None else left.mark
-        if left is not None and mark is not None:
-            self.take_up(left.run, mark)
+        checkpoint = None if stopped is None else stopped.checkpoint
+        if stopped is not None and checkpoint is not None:
+            self.resume(stopped.run, checkpoint)
         self._folder, self.saves = None, out is not None
         self._seen = self._n  # samples at the last look at the clock
-        self._acts, self._acting = acts, None if acts is None else acts()
+        self._fingerprints = fingerprints
+        self._first = None if fingerprints is None else fingerprints()  # at the start
         #: Parts found to have changed, in order.
-        self._changed: dict[str, None] = dict.fromkeys(() if mark is None else mark.changed)
+        self._changed = dict.fromkeys(() if checkpoint is None else checkpoint.changed)
         if out is not None:
-            again = left is not None
+            again = stopped is not None
             attributes: dict[str, Any] = {}
-            if self._acting is not None:
-                attributes["acting"] = {n: own.plain() for n, own in self._acting.items()}
-            self._folder = _Folder(Path(out), self.recording(), self.chunk, again, mark, attributes)
+            if self._first is not None:
+                attributes["acting"] = {n: own.plain() for n, own in self._first.items()}
+            run = self.recording()
+            self._folder = _Folder(Path(out), run, self.chunk, again, checkpoint, attributes)
         self._next = time.monotonic() + FLUSH_SECONDS
 
     def _appended(self) -> None:
@@ -171,10 +170,10 @@ class Recorder(SampleBuffer):
 
     def _checkpoint(self) -> Checkpoint | None:
         """Return the checkpoint, with the loads that have changed since the start of the run."""
-        if self.mark is None or self._acts is None or self._acting is None:
-            return self.mark
-        self._changed.update(dict.fromkeys(changed(self._acting, self._acts())))
-        return self.mark._replace(changed=tuple(self._changed))
+        if self.checkpoint is None or self._fingerprints is None or self._first is None:
+            return self.checkpoint
+        self._changed.update(dict.fromkeys(changed(self._first, self._fingerprints())))
+        return self.checkpoint._replace(changed=tuple(self._changed))
 
 
 def save(run: Recording, path: str | os.PathLike[str]) -> None:
@@ -197,7 +196,7 @@ class _Folder:
         run: Recording,
         chunk: int,
         again: bool = False,
-        mark: Checkpoint | None = None,
+        checkpoint: Checkpoint | None = None,
         more: Mapping[str, Any] | None = None,
     ) -> None:
         self._path, self._chunk = path, chunk
@@ -207,7 +206,7 @@ class _Folder:
         self._robots: dict[int, EvaluatedRobot] = {}
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="remora-recorder")
         attributes = {
-            "remora_run": FORMAT,
+            **RUN.heading(),
             "remora": run.version,
             "started": run.started,
             "status": "running",
@@ -219,7 +218,7 @@ class _Folder:
         if run.signal_columns:
             attributes["signals"] = plain_signals(run.signal_columns)
         library = zarr()
-        with _explained(path):
+        with writable(path):
             if path.exists() and not path.is_dir():
                 raise RemoraError(f"{path}: is a file; name a new folder")
             path.mkdir(parents=True, exist_ok=True)
@@ -234,7 +233,7 @@ class _Folder:
             try:
                 if again:
                     self._group = library.open_group(path, mode="r+", zarr_format=3)
-                    self._reopen(run, mark)
+                    self._reopen(run, checkpoint)
                 else:
                     self._group = library.create_group(
                         path, zarr_format=3, attributes=sealed(attributes)
@@ -243,36 +242,36 @@ class _Folder:
                 self._unlock()
                 raise
 
-    def _reopen(self, run: Recording, mark: Checkpoint | None) -> None:
+    def _reopen(self, run: Recording, checkpoint: Checkpoint | None) -> None:
         """Continue a run: rows up to the checkpoint stay; without one it starts again."""
         group, events = self._group, None
         _update(group, {"status": "running", "message": "", "rows": {}})
         if (self._path / "events" / "zarr.json").is_file():
             events = group["events"]
-        if mark is None:
+        if checkpoint is None:
             for table in filter(None, (group, events)):
                 if "t" in table:  # without it there are no rows
                     del table["t"]
             return
         specs = _specs(run)
-        self._samples = _Table.cut(self._path, group, specs, mark.samples)
+        self._samples = _Table.cut(self._path, group, specs, checkpoint.samples)
         if events is not None and "t" in events:
             place, own = self._path / "events", event_specs(run.robot)
-            self._events = _Table.cut(place, events, own, mark.events)
+            self._events = _Table.cut(place, events, own, checkpoint.events)
 
-    def write(self, run: Recording, mark: Checkpoint | None = None) -> None:
+    def write(self, run: Recording, checkpoint: Checkpoint | None = None) -> None:
         if not self._broken:
-            self._do(partial(self._write, run, mark))
+            self._do(partial(self._write, run, checkpoint))
 
-    def finish(self, run: Recording, mark: Checkpoint | None = None) -> None:
+    def finish(self, run: Recording, checkpoint: Checkpoint | None = None) -> None:
         if self._finished:  # Ctrl-C came after that
             return
-        told = contextlib.suppress(RemoraError) if self._broken else contextlib.nullcontext()
+        again = contextlib.suppress(RemoraError) if self._broken else contextlib.nullcontext()
         try:
-            with told:
-                self.write(run, mark)
+            with again:  # the error has been raised already
+                self.write(run, checkpoint)
                 self._do(partial(self._close, run))
-        except KeyboardInterrupt:  # it is told how the run has ended once more
+        except KeyboardInterrupt:  # `finish` is called again
             raise
         except BaseException:
             self._end()
@@ -286,13 +285,13 @@ class _Folder:
 
     def _do(self, job: Callable[[], None]) -> None:
         try:
-            with _explained(self._path):
+            with writable(self._path):
                 self._thread.submit(job).result()
         except Exception:
             self._broken = True
             raise
 
-    def _write(self, run: Recording, mark: Checkpoint | None) -> None:
+    def _write(self, run: Recording, checkpoint: Checkpoint | None) -> None:
         if run.events:
             kinds = list(dict.fromkeys((e.name, e.action) for e in run.events))
             table = (
@@ -308,11 +307,11 @@ class _Folder:
                 self._samples = _Table(self._group, self._chunk, specs)
             self._samples.add(specs)  # wrenches may start late
             self._samples.write(len(run), partial(self._rows, run))
-        if mark is not None:
+        if checkpoint is not None:
             where = {
                 "phase_starts": run.phase_starts,
                 "switches": [s.plain() for s in run.switches],
-                "mark": mark.plain(),
+                "checkpoint": checkpoint.plain(),
             }
             _update(self._group, where)
 
@@ -332,7 +331,7 @@ class _Folder:
             end["phase_starts"] = run.phase_starts
             end["switches"] = [s.plain() for s in run.switches]
         if run.status == "complete":
-            end["mark"] = None
+            end["checkpoint"] = None
         _update(self._group, end)
 
 
@@ -417,18 +416,6 @@ class _Table:
         """Resize all arrays to that many rows."""
         for array in self._arrays.values():
             array.resize((rows, *array.shape[1:]))
-
-
-@contextlib.contextmanager
-def _explained(path: Path) -> Generator[None]:
-    """Convert a disk error to one that says what to do."""
-    try:
-        yield
-    except OSError as error:
-        full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-        advice = "make room, or write elsewhere" if full else "write into a folder of your own"
-        why = error.strerror or str(error)
-        raise RemoraError(f"{path}: cannot be written: {why}; {advice}") from error
 
 
 def _locked(holder: object, path: Path) -> Callable[[], object]:

@@ -16,7 +16,8 @@ from remora.simulation.recording.checkpoint import Checkpoint, from_plain
 from remora.simulation.recording.recording import Recording
 from remora.simulation.storage.file_format import occupied, plain
 from remora.simulation.storage.fingerprint import Acting, differences
-from remora.simulation.storage.reading import open_run, opened
+from remora.simulation.storage.reading import open_run
+from remora.simulation.storage.stored_folder import RUN, opened
 
 #: Maximum number of differences named in an error.
 NAMED = 5
@@ -27,11 +28,11 @@ class StoppedRun(NamedTuple):
 
     Attributes:
         run: the samples recorded so far.
-        mark: checkpoint to resume from; None: only from the start.
+        checkpoint: checkpoint to resume from; None: only from the start.
     """
 
     run: Recording
-    mark: Checkpoint | None
+    checkpoint: Checkpoint | None
 
 
 def stopped_run(
@@ -59,7 +60,7 @@ def stopped_run(
     folder = Path(path)
     if not folder.exists() or (folder.is_dir() and not occupied(folder)):
         return None
-    run, attributes = open_run(folder), opened(folder)[1]
+    run, attributes = open_run(folder), opened(RUN, folder)[1]
     differing = list(_differences("", _compared(run.settings), _compared(plain(settings))))
     if attributes.get("robot") != robot_to_yaml(robot):
         differing.insert(0, f"its robot {run.robot.name!r} differs from {robot.name!r}")
@@ -73,24 +74,24 @@ def stopped_run(
     if not assume_unchanged:
         _refuse_unknown(folder, there, acting)
     run = replace(run, robot=robot)
-    told: Any = attributes.get("mark")
-    if told is None:
+    stored: Any = attributes.get("checkpoint")
+    if stored is None:
         return StoppedRun(run, None)
     try:
-        mark = from_plain(told)
+        checkpoint = from_plain(stored)
     except (KeyError, TypeError, ValueError) as error:
-        raise RemoraError(f"{folder}: its mark is damaged: {error}") from error
-    if mark.changed and run.status != "complete" and not assume_unchanged:
+        raise RemoraError(f"{folder}: its checkpoint is damaged: {error}") from error
+    if checkpoint.changed and run.status != "complete" and not assume_unchanged:
         raise RemoraError(
-            f"{folder}: cannot be resumed to the last bit: {', '.join(mark.changed[:NAMED])} "
+            f"{folder}: cannot be resumed to the last bit: {', '.join(checkpoint.changed[:NAMED])} "
             "changed during the run, and the internal state of a controller is not saved; to "
             "resume with its present state, pass rm.Record(..., assume_unchanged=True)"
         )
-    if mark.samples > len(run) or mark.events > len(run.events):
+    if checkpoint.samples > len(run) or checkpoint.events > len(run.events):
         raise RemoraError(
             f"{folder}: has fewer samples than recorded in its attributes; it is damaged"
         )
-    return StoppedRun(run, mark)
+    return StoppedRun(run, checkpoint)
 
 
 def _refuse_unknown(folder: Path, there: Any, acting: Acting) -> None:

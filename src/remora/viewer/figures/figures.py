@@ -106,11 +106,6 @@ def panels_of(run: Recording, *names: str) -> list[Panel]:
     return [panel for panel in found if panel.lines]
 
 
-def figure_of(run: Recording, *names: str) -> Any:
-    """Return a Figure of quantities, not registered with pyplot; None if it has no lines."""
-    return figure_of_panels(run, panels_of(run, *names))
-
-
 def figure_of_panels(run: Recording, chosen: Sequence[Panel]) -> Any:
     """Return a Figure of panels, not registered with pyplot; None if there are none."""
     if not chosen:
@@ -123,19 +118,20 @@ def figure_of_panels(run: Recording, chosen: Sequence[Panel]) -> Any:
 
 def _asked(run: Recording, what: Sequence[str | Sequence[str]], degrees: bool) -> list[Panel]:
     """Return the panels for the requested quantities, joints, bodies and frames."""
-    known = {*PANELS, *run.signal_columns}
-    quantities = [x for x in what if isinstance(x, str) and x in known]
-    others = [[x] if isinstance(x, str) else x for x in what if x not in quantities]
-    names = [name for some in others for name in some]
+    quantities: list[str] = []
+    names: list[str] = []  # of joints, bodies and frames
+    for x in what:
+        if isinstance(x, str) and (x in PANELS or x in run.signal_columns):
+            quantities.append(x)
+        else:
+            names += [x] if isinstance(x, str) else x
     of = choice(run, names, degrees)
     if names and not quantities:
-        joints = [name for name in names if name in run.robot.joints]
-        quantities = ["q", "v", "tau"] if joints else []
-        quantities += ["position", "attitude"] if len(joints) < len(names) else []
+        joints = sum(name in run.robot.joints for name in names)
+        quantities += ["q", "v", "tau"] if joints else []
+        quantities += ["position", "attitude"] if joints < len(names) else []
     found = [panel for name in quantities or OVERVIEW for panel in panels(run, name, of)]
-    if not quantities:
-        found = [panel for panel in found if panel.lines]
-    return [part for panel in found for part in split(panel)]
+    return [part for panel in found if quantities or panel.lines for part in split(panel)]
 
 
 def split(panel: Panel) -> list[Panel]:
@@ -316,12 +312,12 @@ def _power_of_ten(x: float, position: object) -> str:
     return f"10{digits}"
 
 
-def thinned(t: Array, values: Array) -> tuple[Array, Array]:
+def thinned(t: Array, values: Array, intervals: int = INTERVALS) -> tuple[Array, Array]:
     """Return the samples needed to draw a line: the extremes in each of many intervals."""
-    if len(t) <= 3 * INTERVALS:
+    if len(t) <= 3 * intervals:
         return t, values
     span = max(float(t[-1] - t[0]), 1e-300)
-    bucket = np.minimum((t - t[0]) * (INTERVALS / span), INTERVALS - 1).astype(int)
+    bucket = np.minimum((t - t[0]) * (intervals / span), intervals - 1).astype(int)
     starts = np.flatnonzero(np.diff(bucket, prepend=-1) > 0)
     group = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(t)))
     wanted = [~np.isfinite(values)]  # keep gaps

@@ -46,12 +46,14 @@ class Line:
         values: `(n,)`, in the panel's unit.
         limits: lower and upper limit; infinite where there is none.
         dashed: whether it is dashed, to stay visible on top of a line it should agree with.
+        plain: the label without numbers; empty: the same.
     """
 
     label: str
     values: Array
     limits: tuple[float, float] = (-math.inf, math.inf)
     dashed: bool = False
+    plain: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,11 +88,13 @@ class Choice:
         joints: indices of the joints.
         frames: names of bodies and frames.
         degrees: whether angles are shown in degrees.
+        apart: whether reaction wheels have panels of their own even where all joints are wheels.
     """
 
     joints: tuple[int, ...]
     frames: tuple[str, ...]
     degrees: bool = True
+    apart: bool = False
 
 
 def choice(run: Recording, names: Iterable[str] = (), degrees: bool = True) -> Choice:
@@ -128,8 +132,14 @@ def choice(run: Recording, names: Iterable[str] = (), degrees: bool = True) -> C
     )
 
 
-def panels(run: Recording, name: str, of: Choice) -> list[Panel]:
+def panels(run: Recording, name: str, of: Choice, most: int = MOST_LINES) -> list[Panel]:
     """Return the panels of a quantity in PANELS, or of a signal of a component.
+
+    Args:
+        run: the run.
+        name: the quantity or signal.
+        of: joints, bodies and frames.
+        most: number of lines of a panel; of more, those that vary most are taken.
 
     Raises:
         UnknownName: for another name.
@@ -141,7 +151,7 @@ def panels(run: Recording, name: str, of: Choice) -> list[Panel]:
         raise RemoraError("the run has no samples: there is nothing to draw")
     found = PANELS[name](run, of) if name in PANELS else [_signal(run, name)]
     made = (_in_degrees(p) if of.degrees else p for p in found)
-    return [_fewer(panel) for panel in made]
+    return [_fewer(panel, most) for panel in made]
 
 
 def _in_degrees(panel: Panel) -> Panel:
@@ -155,13 +165,13 @@ def _in_degrees(panel: Panel) -> Panel:
     return replace(panel, unit=unit or DEGREES[panel.unit], lines=tuple(lines))
 
 
-def _fewer(panel: Panel) -> Panel:
+def _fewer(panel: Panel, most: int) -> Panel:
     """Reduce a panel with too many lines to those that vary most."""
-    if len(panel.lines) <= MOST_LINES:
+    if len(panel.lines) <= most:
         return panel
     ranges = [float(np.ptp(np.nan_to_num(line.values))) for line in panel.lines]
-    best: list[int] = sorted(np.argsort(ranges, kind="stable")[-MOST_LINES:].tolist())
-    note = f"{MOST_LINES} of {len(panel.lines)}: those that vary most"
+    best: list[int] = sorted(np.argsort(ranges, kind="stable")[-most:].tolist())
+    note = f"{most} of {len(panel.lines)}: those that vary most"
     return replace(panel, lines=tuple(panel.lines[k] for k in best), note=note)
 
 
@@ -188,7 +198,7 @@ _OF_FLOATING = {
 def _per_joint(name: str) -> Callable[[Recording, Choice], list[Panel]]:
     def made(run: Recording, of: Choice) -> list[Panel]:
         groups: dict[tuple[str, bool, str], list[Line]] = {}
-        wheels = _wheels(run.robot, of.joints)
+        wheels = _wheels(run.robot, of)
         for i in of.joints:
             joint = run.robot.joints[i]
             free = run.robot.bodies[i].name if is_free(joint) else ""
@@ -214,11 +224,11 @@ def _per_joint(name: str) -> Callable[[Recording, Choice], list[Panel]]:
     return made
 
 
-def _wheels(robot: Robot, joints: Sequence[int]) -> set[int]:
-    """Return which of some joints carry reaction wheels; none if all inner ones do."""
-    inner = [i for i in joints if robot.joints[i].parent >= 0]
+def _wheels(robot: Robot, of: Choice) -> set[int]:
+    """Return which joints carry reaction wheels; none if all inner ones do, unless `of.apart`."""
+    inner = [i for i in of.joints if robot.joints[i].parent >= 0]
     wheels = {i for i in inner if role_of(robot, i) == WHEEL}
-    return wheels if len(wheels) < len(inner) else set()
+    return wheels if of.apart or len(wheels) < len(inner) else set()
 
 
 def _freedoms(run: Recording, name: str, joint: Joint) -> Iterable[tuple[str, Line]]:
@@ -258,7 +268,7 @@ def _limited(joint: Joint, name: str, k: int, own: str, values: Array) -> Line:
     share = 100.0 * peak / most
     words = "<0.1" if share < 0.1 else f"{share:.1f}" if share < 9.95 else f"{share:.0f}"
     text = f"{own}  {peak:.3g}, {words} %"
-    return Line(labelled(joint.name, text), values, (-most, most))
+    return Line(labelled(joint.name, text), values, (-most, most), plain=label)
 
 
 def _power(run: Recording, of: Choice) -> list[Panel]:

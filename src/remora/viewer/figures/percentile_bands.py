@@ -8,7 +8,7 @@ import numpy as np
 
 from remora.algebra.array_ops import Array
 from remora.errors import UnknownName
-from remora.simulation.recording.quantities import described
+from remora.simulation.recording.quantities import described, elements
 from remora.viewer.figures.figures import COLOURS, INK, STYLE, library
 
 if TYPE_CHECKING:
@@ -92,7 +92,6 @@ def batch_columns(batch: Batch) -> dict[str, tuple[Array, str]]:
     for name, values in batch.signals.items():
         shape, unit = values.shape[batch.ok.ndim + 1 :], batch.signal_units.get(name, "")
         flat = np.asarray(values).reshape(runs, batch.t.size, -1)
-        for k, place in enumerate(np.ndindex(shape)):
-            label = f"{name}[{','.join(map(str, place))}]" if place else name
+        for k, label in enumerate(elements(name, shape)):
             found[label] = (flat[..., k], unit)
     return found

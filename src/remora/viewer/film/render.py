@@ -7,22 +7,23 @@ are set and its picture fetched.
 from __future__ import annotations
 
 import importlib
+import math
 import os
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from remora.algebra import pose
+from remora.algebra.array_ops import Array
 from remora.atomic_files import replacing
 from remora.errors import InvalidValue, RemoraError, UnknownName
 from remora.simulation.recording.recording import Recording
 from remora.viewer.film.browser import find_browser, opened
-from remora.viewer.film.camera_paths import CAMERA_PATHS, camera_pose
-from remora.viewer.film.captions import captioned
 from remora.viewer.page.run_page import RunPage
 from remora.viewer.scene.backdrops import SPACE, backdrop
 
@@ -86,9 +87,7 @@ def render(
         RemoraError: if there is no browser, the extra `film` is missing, or a value is refused.
     """
     file = Path(path)
-    writer = WRITERS.get(file.suffix.lower())
-    if writer is None:
-        raise UnknownName("kind of film", file.suffix or file.name, WRITERS)
+    writer = writer_of(file)
     if camera not in CAMERA_PATHS:
         raise UnknownName("camera path", camera, CAMERA_PATHS)
     is_still = writer is _write_png
@@ -109,6 +108,14 @@ def render(
         with opened(program, page.url, size), replacing(file) as part:
             writer(part, _frames(page, shot), fps, size)
     return file
+
+
+def writer_of(file: Path) -> Callable[..., None]:
+    """Return what writes a file with this suffix, a value of `WRITERS`."""
+    writer = WRITERS.get(file.suffix.lower())
+    if writer is None:
+        raise UnknownName("kind of film", file.suffix or file.name, WRITERS)
+    return writer
 
 
 def _film_times(run: Recording, seconds: float | None, fps: int) -> NDArray[np.float64]:
@@ -238,3 +245,70 @@ WRITERS: dict[str, Callable[[Path, Iterator[Frame], int, tuple[int, int]], None]
     ".gif": _write_gif,
     ".png": _write_png,
 }
+
+
+class CameraPose(NamedTuple):
+    """Where the camera is.
+
+    Attributes:
+        position: `(3,)`, m.
+        wxyz: orientation, z forward and y down, `(4,)`.
+    """
+
+    position: Array
+    wxyz: Array
+
+
+def _around(turn: float, closer: float) -> Callable[[float, Array], Array]:
+    """Return a path that turns by an angle, rad, and shortens the distance by a factor."""
+
+    def path(s: float, away: Array) -> Array:
+        smooth = s * s * (3.0 - 2.0 * s)
+        angle, factor = turn * (s - 0.5), 1.0 + (closer - 1.0) * smooth
+        c, d = math.cos(angle), math.sin(angle)
+        x, y, z = away
+        return factor * np.array([c * x - d * y, d * x + c * y, z])
+
+    return path
+
+
+#: Paths by name: (part of the film from 0 to 1, offset of a still camera) -> offset of the camera.
+CAMERA_PATHS: dict[str, Callable[[float, Array], Array]] = {
+    "still": _around(0.0, 1.0),
+    "sweep": _around(math.radians(35.0), 1.0),
+    "approach": _around(math.radians(25.0), 0.72),
+    "orbit": _around(2.0 * math.pi, 1.0),
+}
+
+
+def camera_pose(path: str, s: float, position: Array, look_at: Array) -> CameraPose:
+    """Return the camera's pose at part s of a film, for a still camera at `position`."""
+    there = look_at + CAMERA_PATHS[path](s, position - look_at)
+    z = look_at - there
+    z = z / np.linalg.norm(z)
+    x = np.cross(z, [0.0, 0.0, 1.0])
+    x = x / np.linalg.norm(x)
+    turn = np.column_stack([x, np.cross(z, x), z])
+    return CameraPose(there, pose.from_rotation_matrix(turn, np.zeros(3))[:4])
+
+
+_MARGIN = 0.028
+
+
+def captioned(frame: NDArray[np.uint8], caption: str, clock: str, dark: bool) -> NDArray[np.uint8]:
+    """Return a frame `(h, w, 3)` with a caption below on the left and a clock on the right."""
+    if not caption and not clock:
+        return frame
+    images: Any = importlib.import_module("PIL.Image")
+    drawing: Any = importlib.import_module("PIL.ImageDraw")
+    fonts: Any = importlib.import_module("PIL.ImageFont")
+    picture = images.fromarray(frame)
+    high, wide = frame.shape[:2]
+    font = fonts.load_default(size=max(11, round(0.034 * high)))
+    draw = drawing.Draw(picture)
+    ink, edge = ((240, 243, 248), (0, 0, 0)) if dark else ((30, 34, 40), (255, 255, 255))
+    margin = round(_MARGIN * wide)
+    style = {"font": font, "fill": ink, "stroke_width": 1, "stroke_fill": edge}
+    draw.text((margin, high - margin), caption, anchor="ls", **style)
+    draw.text((wide - margin, high - margin), clock, anchor="rs", **style)
+    return np.asarray(picture, dtype=np.uint8)

@@ -17,6 +17,7 @@ from remora.dynamics.kernels.parameters import parameter
 from remora.dynamics.kinematics import frame_pose, poses
 from remora.errors import InvalidValue, RemoraError
 from remora.model.robot import Robot
+from remora.simulation.batch.host_arrays import to_host
 from remora.simulation.batch.result import Batch
 from remora.viewer.figures.percentile_bands import batch_columns
 from remora.viewer.interpolation import interpolated
@@ -212,7 +213,7 @@ def _chosen(batch: Batch, runs: Sequence[int]) -> list[ShownRun]:
     given = list(runs) or np.unique(np.linspace(0, count - 1, min(DEFAULT, count)).astype(int))
     if len(given) > MOST:
         raise InvalidValue(f"at most {MOST} runs are shown at once, not {len(given)}")
-    q = np.asarray(batch.q.get() if hasattr(batch.q, "get") else batch.q, float)
+    q = np.asarray(to_host(batch.q), float)
     q = q.reshape(count, batch.t.size, -1)
     found: list[ShownRun] = []
     for k, index in enumerate(given):

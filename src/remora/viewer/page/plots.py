@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import html
-import itertools
 import math
+import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from remora.algebra import dual_quaternion, pose
 from remora.algebra.array_ops import Array
-from remora.model.joints import in_coordinates, is_free, kind
-from remora.model.robot import Robot
 from remora.simulation.recording.recording import Recording
+from remora.viewer.figures.figures import thinned
+from remora.viewer.figures.panels import Panel, choice, panels
 from remora.viewer.load_words import fixed
-from remora.viewer.scene.link_roles import WHEEL, role_of
 
 #: Height of a plot, and its left and bottom margins for the tick labels, px.
 HEIGHT, LEFT, RIGHT, BELOW = 132, 46, 8, 17
-#: Number of points per line after decimation, which preserves minima and maxima.
-POINTS = 500
+#: Number of time intervals that a line is reduced to (minimum and maximum of each).
+INTERVALS = 250
 #: Maximum number of lines in a plot.
 LINES = 12
 COLORS = (
@@ -45,67 +44,6 @@ class Plot:
     names: list[str]
     t: Array
     values: Array
-
-
-def _speeds_of(robot: Robot, turning: bool, wheels: bool = False) -> list[tuple[str, int]]:
-    """Return name and index in v of rotational or translational joint DOFs, except free bases.
-
-    Reaction wheels are apart: they turn a thousand times faster.
-    """
-    found: list[tuple[str, int]] = []
-    for i, joint in enumerate(robot.joints):
-        if joint.mimic is not None or is_free(joint):
-            continue
-        if (role_of(robot, i) == WHEEL) != wheels:
-            continue
-        for k, freedom in enumerate(kind(joint).freedoms):
-            if freedom.angular == turning:
-                full = f"{joint.name} {freedom.name}".rstrip()
-                found.append((full, joint.v.start + k))
-    return found
-
-
-def _coordinates(turning: bool) -> Callable[[Recording], Plot]:
-    def plot(run: Recording) -> Plot:
-        robot = run.robot
-        places = {
-            joint.v.start + k: joint.q.start + k
-            for joint in robot.joints
-            if joint.mimic is None and in_coordinates(joint)
-            for k in range(joint.v.stop - joint.v.start)
-        }
-        found = [(name, places[v]) for name, v in _speeds_of(robot, turning) if v in places]
-        values = run.q[:, [k for _, k in found]]
-        unit = "°" if turning else "m"
-        return Plot(unit, [n for n, _ in found], run.t, np.degrees(values) if turning else values)
-
-    return plot
-
-
-def _per_speed(
-    quantity: str, turning: bool, unit: str, wheels: bool = False
-) -> Callable[[Recording], Plot]:
-    def plot(run: Recording) -> Plot:
-        found = _speeds_of(run.robot, turning, wheels)
-        values = run.quantity(quantity)[:, [k for _, k in found]]
-        values = np.degrees(values) if unit.startswith("°") else values
-        return Plot(unit, [name for name, _ in found], run.t, values)
-
-    return plot
-
-
-def _wheel_speeds(run: Recording) -> Plot:
-    """Return the speeds of the reaction wheels, rpm."""
-    found = _speeds_of(run.robot, True, wheels=True)
-    values = run.v[:, [k for _, k in found]] * (30.0 / math.pi)
-    return Plot("rpm", [name for name, _ in found], run.t, values)
-
-
-def _wheel_torques(run: Recording) -> Plot:
-    """Return the torques of the reaction wheels' motors, N m."""
-    found = _speeds_of(run.robot, True, wheels=True)
-    values = run.quantity("tau")[:, [k for _, k in found]]
-    return Plot("N m", [name for name, _ in found], run.t, values)
 
 
 def _attitude(run: Recording) -> Plot:
@@ -135,16 +73,17 @@ def _energy(run: Recording) -> Plot:
     return Plot("J", ["energy"], run.t, run.energy[:, None])
 
 
-#: Available plots: (run) -> lines. A plot without lines is not offered.
-PLOTS: dict[str, Callable[[Recording], Plot]] = {
-    "joint angles, °": _coordinates(True),
+#: Plots by name and unit: the quantity whose panel has this title and unit, or (run) -> lines.
+PLOTS: dict[str, str | Callable[[Recording], Plot]] = {
+    "joint angles, °": "q",
     "base attitude, °": _attitude,
-    "joint torques, N m": _per_speed("tau", True, "N m"),
-    "joint speeds, °/s": _per_speed("v", True, "°/s"),
-    "wheel speeds, rpm": _wheel_speeds,
-    "wheel torques, N m": _wheel_torques,
-    "joint travels, m": _coordinates(False),
-    "joint forces, N": _per_speed("tau", False, "N"),
+    "joint torques, N m": "tau",
+    "joint speeds, °/s": "v",
+    "wheel speeds, rpm": "v",
+    "wheel torques, N m": "tau",
+    "joint travels, m": "q",
+    "joint speeds, sliding, m/s": "v",
+    "joint forces, N": "tau",
     "base position, m": _position,
     "linear momentum, N s": _momentum(0, "N s"),
     "angular momentum, N m s": _momentum(3, "N m s"),
@@ -154,52 +93,33 @@ PLOTS: dict[str, Callable[[Recording], Plot]] = {
 
 def plot_of(run: Recording, name: str) -> Plot:
     """Return a plot by a name that `offered` returns."""
-    return PLOTS[name](run) if name in PLOTS else _signals_by_label(run)[name](run)
-
-
-def _signals_by_label(run: Recording) -> dict[str, Callable[[Recording], Plot]]:
-    """Return the plots of the signals of components, by name and unit."""
-    return {
-        f"{name}, {own.unit}" if own.unit else name: _signal(name)
-        for name, own in run.signal_columns.items()
-    }
-
-
-def _signal(name: str) -> Callable[[Recording], Plot]:
-    def plot(run: Recording) -> Plot:
-        own = run.signal_columns[name]
-        values = run.signals[name].reshape(len(run), -1)
-        labels = [index or name.partition(".")[2] for index, _ in own.components(run.robot)]
-        return Plot(own.unit, ["x", "y", "z"] if own.size == (3,) else labels, run.t, values)
-
-    return plot
+    of = PLOTS.get(name)
+    if callable(of):
+        return of(run)
+    made = _signals(run) if of is None else _joints(run, of)
+    panel = made[name]
+    values = np.column_stack([line.values for line in panel.lines])
+    return Plot(panel.unit, [line.plain or line.label for line in panel.lines], run.t, values)
 
 
 def offered(run: Recording) -> list[str]:
     """Return the names of the plots for which a run has data."""
-    sliding = bool(_speeds_of(run.robot, False))
-    turning = bool(_speeds_of(run.robot, True))
-    spinning = bool(_speeds_of(run.robot, True, wheels=True))
-    needs = {
-        "joint travels, m": sliding, "joint forces, N": sliding, "joint angles, °": turning,
-        "joint torques, N m": turning, "joint speeds, °/s": turning,
-        "wheel speeds, rpm": spinning, "wheel torques, N m": spinning,
-    }  # fmt: skip
-    return [*(name for name in PLOTS if needs.get(name, True)), *_signals_by_label(run)]
+    joints = {name for quantity in ("q", "v", "tau") for name in _joints(run, quantity)}
+    named = [name for name, of in PLOTS.items() if callable(of) or name in joints]
+    return [*named, *_signals(run)]
 
 
-def decimated(t: Array, y: Array, points: int = POINTS) -> tuple[Array, Array]:
-    """Decimate a line to about `points` points, keeping minimum and maximum of each interval."""
-    n = len(t)
-    if n <= points:
-        return t, y
-    edges = np.linspace(0, n, points // 2 + 1).astype(int)
-    rows: list[int] = [0]
-    for a, b in itertools.pairwise(edges):
-        part = np.nan_to_num(y[a:b])
-        rows += sorted({a + int(part.argmin()), a + int(part.argmax())})
-    rows = sorted({*rows, n - 1})
-    return t[rows], y[rows]
+def _joints(run: Recording, quantity: str) -> dict[str, Panel]:
+    """Return the panels of a quantity of the joints, by title and unit."""
+    made = panels(run, quantity, replace(choice(run), apart=True), sys.maxsize)
+    return {f"{panel.title}, {panel.unit}": panel for panel in made if panel.lines}
+
+
+def _signals(run: Recording) -> dict[str, Panel]:
+    """Return the panels of the signals of components, by name and unit."""
+    of = choice(run, degrees=False)
+    made = [panel for name in run.signal_columns for panel in panels(run, name, of, sys.maxsize)]
+    return {f"{panel.title}, {panel.unit}".removesuffix(", "): panel for panel in made}
 
 
 def svg(plot: Plot) -> str:
@@ -217,7 +137,7 @@ def svg(plot: Plot) -> str:
     span = (t1 - t0) or 1.0
     lines: list[str] = []
     for k in range(shown.shape[1]):
-        t, y = decimated(plot.t, shown[:, k])
+        t, y = thinned(plot.t, shown[:, k], INTERVALS)
         u, w = 1000.0 * (t - t0) / span, 1000.0 * (high - y) / (high - low)
         way = " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(u, w, strict=True) if math.isfinite(b))
         lines.append(

@@ -294,8 +294,8 @@ class RobotPage(Page):
         self.redraw()
 
     def _follow_target(self, target: Array) -> None:
-        told = self.reach(str(self._tool.value), target, bool(self._turns.value))
-        self._outcome.content = f"{self._tool.value}: {told}"
+        outcome = self.reach(str(self._tool.value), target, bool(self._turns.value))
+        self._outcome.content = f"{self._tool.value}: {outcome}"
 
     def _wanted(self, values: list[float]) -> Array:
         """Return the configuration of slider values in rad or m, with the base at rest."""

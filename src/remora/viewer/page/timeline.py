@@ -55,7 +55,7 @@ def span_html(
     events: Sequence[tuple[str, float]] = (),
 ) -> str:
     """Return the element of a timeline from the first to the last of `times`, s."""
-    told = {
+    data = {
         "start": float(times[0]),
         "end": float(times[-1]),
         "slider": slider,
@@ -63,7 +63,7 @@ def span_html(
         "phases": [span._asdict() for span in phases],
         "events": [{"name": name, "t": t} for name, t in events],
     }
-    return _hidden("run", json.dumps(told))
+    return _hidden("run", json.dumps(data))
 
 
 def film_html(factor: float, scene: str) -> str:

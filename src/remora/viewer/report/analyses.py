@@ -28,8 +28,8 @@ from remora.model.joints import kind
 from remora.model.robot import Robot
 from remora.model.state import neutral
 from remora.model.takes_robot import takes_robot
+from remora.viewer.figures.analysis_figures import bar_figure, map_figure
 from remora.viewer.figures.figures import library
-from remora.viewer.figures.map_figures import bar_figure, map_figure
 from remora.viewer.figures.workspace_figures import LABELS
 from remora.viewer.report.analysis_page import AnalysisPage
 from remora.viewer.report.path_analyses import (

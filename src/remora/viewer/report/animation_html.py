@@ -170,5 +170,5 @@ def _captioned(page: str, run: Recording, factor: float, look: str) -> str:
     title = f"<title>{name} - Remora</title>"
     page = re.sub(r"<title>.*?</title>", lambda _: title, page, count=1)
     end = page.rindex("</body>")
-    told = timeline_html(run) + film_html(factor, look)
-    return page[:end] + box + told + page_script() + page[end:]
+    timeline = timeline_html(run) + film_html(factor, look)
+    return page[:end] + box + timeline + page_script() + page[end:]

@@ -27,8 +27,7 @@ from remora.model.robot import Robot
 from remora.model.state import neutral
 from remora.simulation.recording.recording import Recording
 from remora.simulation.storage.reading import open_run
-from remora.viewer.figures.map_figures import interval_figure
-from remora.viewer.figures.wheel_figure import wheel_figure
+from remora.viewer.figures.analysis_figures import interval_figure, wheel_figure
 from remora.viewer.report.analysis_page import AnalysisPage
 
 #: Standard deviations where none are given: parts of masses and inertias, m.

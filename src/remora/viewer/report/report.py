@@ -19,8 +19,8 @@ from remora.viewer.load_words import LONGEST
 from remora.viewer.report import html_page as page
 from remora.viewer.report import report_sections as parts
 from remora.viewer.report.conditioning_rows import conditioning_of, conditioning_warnings
+from remora.viewer.report.conservation_words import violations
 from remora.viewer.report.peak_loads import exceeded, joint_peaks
-from remora.viewer.report.trust import violations
 
 #: Maximum number of notices of one kind.
 MOST_NOTICES = 8
@@ -58,15 +58,15 @@ def html(run: Recording, title: str | None = None, animation: bool = True) -> st
     """Return the report as text; see `report`."""
     if len(run) == 0:
         raise RemoraError("the run has no samples yet: there is nothing to report")
-    told = run_tables.note_of(run)
-    name = shown(told.title or run.robot.name if title is None else title, LONGEST)
+    note = run_tables.note_of(run)
+    name = shown(note.title or run.robot.name if title is None else title, LONGEST)
     near, peaks, broken = conditioning_of(run), joint_peaks(run), violations(run.conservation())
     sections = [
         ("commanded", "Commands", parts.commands(run)),
         ("tool", "Tool and target", parts.tool(run)),
         ("captures", "Captures", parts.captures(run)),
         ("loads", "Peaks against limits", parts.peaks(peaks, bool(run.switches))),
-        ("trust", "Conservation checks", parts.trust(run, broken)),
+        ("conservation", "Conservation checks", parts.conservation(run, broken)),
         ("near", "Singularities and limits", "" if near is None else parts.conditioning(near)),
         ("animation", "Animation", parts.animation(run) if animation else ""),
         ("figures", "Figures", parts.figures(run, bool(broken))),
@@ -76,7 +76,7 @@ def html(run: Recording, title: str | None = None, animation: bool = True) -> st
     sections = [section for section in sections if section[2]]
     links = "".join(f'<a href="#{key}">{label}</a>' for key, label, _ in sections)
     body = [
-        page.paragraph(shown(told.description, 2000), "lead"),
+        page.paragraph(shown(note.description, 2000), "lead"),
         page.paragraph(_subtitle(run), "muted"),
         f"<nav>{links}</nav>",
         _notices(run, exceeded(peaks), [] if near is None else conditioning_warnings(near)),

@@ -9,23 +9,25 @@ import warnings
 from collections.abc import Sequence
 from html import escape
 
+import numpy as np
+
 from remora.analysis.jacobian_conditioning import Conditioning
 from remora.errors import RemoraError
 from remora.model.formats.bounded_xml import shown
 from remora.simulation.recording.recording import Recording
 from remora.viewer import run_tables
 from remora.viewer.command_words import commanded
-from remora.viewer.component_table import components
+from remora.viewer.component_words import component_table
 from remora.viewer.figures.figures import figure_of_panels, panels_of
-from remora.viewer.figures.flat_panels import is_flat
+from remora.viewer.figures.panels import Panel
 from remora.viewer.load_words import LONGEST, short
 from remora.viewer.report import tool_story
 from remora.viewer.report.animation_html import html_of
 from remora.viewer.report.conditioning_rows import conditioning_table
+from remora.viewer.report.conservation_words import conservation_table, conserved_line
 from remora.viewer.report.html_page import figure, named_values, paragraph, table
 from remora.viewer.report.peak_loads import NEAR, OVER, JointPeaks, Peak
 from remora.viewer.report.stills import stills
-from remora.viewer.report.trust import trust_line
 
 #: Maximum number of characters of a function's source.
 LONGEST_SOURCE = 5000
@@ -100,7 +102,7 @@ def commands(run: Recording) -> str:
             f"<ul>{lines}</ul></li>"
         )
     parts = [f'<ol class="phases">{"".join(made)}</ol>'] if made else []
-    acting = components(run)
+    acting = component_table(run)
     if acting.rows:
         parts.append(
             "<h3>Components</h3>\n<p>Active in all phases, on joints that are neither "
@@ -193,11 +195,11 @@ def _peak(peak: Peak) -> str:
     return f'<td title="{percent} % at {peak.t:.6g} s">{text}{bar}</td>'
 
 
-def trust(run: Recording, broken: Sequence[str]) -> str:
+def conservation(run: Recording, broken: Sequence[str]) -> str:
     """Return one line where all is well, with the numbers folded; otherwise what is wrong."""
-    numbers = table(run_tables.conservation_table(run))
+    numbers = table(conservation_table(run.conservation()))
     if not broken:
-        line = f'<p><b class="good">✓</b> {escape(trust_line(run.conservation()))}</p>'
+        line = f'<p><b class="good">✓</b> {escape(conserved_line(run.conservation()))}</p>'
         return f'{line}\n<details><summary class="small">Numbers</summary>{numbers}</details>'
     said = "".join(f"<li>{escape(text)}</li>" for text in broken)
     text = (
@@ -293,3 +295,19 @@ def figures(run: Recording, broken: bool) -> str:
             f"quantities</summary>{''.join(folded)}</details>"
         )
     return "\n".join(shown_)
+
+
+#: Variation relative to the size of the values that is none.
+NONE = 1e-9
+
+
+def is_flat(panel: Panel) -> bool:
+    """Return whether no line of a panel changes by more than rounding, or it has no line."""
+    for line in panel.lines:
+        values = line.values[np.isfinite(line.values)]
+        if not values.size:
+            continue
+        size = max(panel.scale, float(np.abs(values).max()))
+        if float(np.ptp(values)) > NONE * size:
+            return False
+    return True

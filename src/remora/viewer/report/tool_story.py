@@ -66,18 +66,18 @@ def _poses(run: Recording, target: Any) -> Array:
 
 
 def _reaches(phase: Any) -> Iterable[tuple[str, Any]]:
-    given = phase.get("prescribed")
-    for told in given.values() if is_mapping(given) else ():
-        if is_mapping(told) and "reach" in told:
-            yield str(told["reach"]), told.get("target")
+    settings = phase.get("prescribed")
+    for motion in settings.values() if is_mapping(settings) else ():
+        if is_mapping(motion) and "reach" in motion:
+            yield str(motion["reach"]), motion.get("target")
 
 
 def _captures(phase: Any) -> Iterable[tuple[str, Any]]:
-    given = phase.get("events")
-    for event in given if is_list(given) else ():
-        told = event[3] if is_list(event) and len(event) > 3 else None
-        if is_mapping(told) and {"grapple", "fixture"} <= set(told):
-            yield str(told["grapple"]), str(told["fixture"])
+    settings = phase.get("events")
+    for event in settings if is_list(settings) else ():
+        condition = event[3] if is_list(event) and len(event) > 3 else None
+        if is_mapping(condition) and {"grapple", "fixture"} <= set(condition):
+            yield str(condition["grapple"]), str(condition["fixture"])
 
 
 def errors(run: Recording, of: ToolTarget) -> tuple[Array, Array | None]:

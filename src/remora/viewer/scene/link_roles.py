@@ -80,13 +80,13 @@ def role_of(robot: Robot, i: int) -> str:
     is_end = not children(robot, i)
     if joint.parent < 0 and (i == 0 or not is_end or is_free(joint)):
         return BUS if joint.kind != "fixed" else PEDESTAL
-    told = named_role(body.name)
-    if told == PANEL and (is_end or is_flat(body)):
+    named = named_role(body.name)
+    if named == PANEL and (is_end or is_flat(body)):
         return PANEL
-    if told is not None and told != PANEL and is_end:
-        return BOOM if told == WHEEL and not turns_about_axis(joint) else told
+    if named is not None and named != PANEL and is_end:
+        return BOOM if named == WHEEL and not turns_about_axis(joint) else named
     on_bus = joint.parent >= 0 and robot.joints[joint.parent].parent < 0
-    if is_end and on_bus and told is None:
+    if is_end and on_bus and named is None:
         if _spins_in_place(robot, i):
             return WHEEL
         if is_flat(body):

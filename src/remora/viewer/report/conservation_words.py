@@ -1,8 +1,9 @@
-"""Conservation checks of a run: one line if all conserved quantities are constant."""
+"""Conservation checks of a run in words and as a table: one line if nothing drifts."""
 
 from __future__ import annotations
 
 from remora.simulation.recording.conservation import Conservation, Drift
+from remora.viewer.run_tables import TextTable
 
 #: Relative drifts, and violations of unit quaternions and constraints, below which all is well.
 WELL = 1e-6
@@ -12,13 +13,7 @@ NOTHING = 1e-12
 
 def drifts(kept: Conservation) -> list[tuple[str, Drift]]:
     """Return the quantities that are conserved in this run, by name."""
-    rows = (
-        ("linear momentum", kept.linear_momentum),
-        ("angular momentum", kept.angular_momentum),
-        ("centre of mass", kept.center_of_mass),
-        ("energy balance", kept.energy),
-    )
-    return [(name, drift) for name, drift in rows if not drift.broken_by]
+    return [(name, drift) for name, drift in kept.drifts.items() if not drift.broken_by]
 
 
 def violations(kept: Conservation) -> list[str]:
@@ -39,7 +34,7 @@ def violations(kept: Conservation) -> list[str]:
     return said
 
 
-def trust_line(kept: Conservation) -> str:
+def conserved_line(kept: Conservation) -> str:
     """Return one line about the conserved quantities of a run in which all is well."""
     own = drifts(kept)
     parts = [f"{name} {drift.relative:.1e}" for name, drift in own]
@@ -50,3 +45,20 @@ def trust_line(kept: Conservation) -> str:
     if kept.constraint is not None:
         text += f"Constraints hold to {kept.constraint:.1e} m or rad. "
     return text.rstrip()
+
+
+def conservation_table(kept: Conservation) -> TextTable:
+    """Return the rows of `run.conservation()`."""
+    rows: list[tuple[str, ...]] = []
+    for name, drift in kept.drifts.items():
+        if drift.broken_by:
+            rows.append((name, "", "", f"not conserved: {drift.broken_by}"))
+            continue
+        to = f"{drift.scale:.4g} {drift.unit}, {drift.compared}"
+        rows.append((name, f"{drift.absolute:.2e} {drift.unit}", f"{drift.relative:.2e}", to))
+    rows.append(("unit quaternions, | |r|² − 1 |", f"{kept.quaternion:.2e}", "", ""))
+    rows.append(("dual quaternions, | r·d |", f"{kept.dual_quaternion:.2e} m", "", ""))
+    if kept.constraint is not None:
+        text = f"{kept.constraint:.2e} m or rad"
+        rows.append(("constraints that act, violation", text, "", ""))
+    return TextTable(("conserved quantity", "#largest error", "#relative", "to"), rows)
