@@ -486,6 +486,7 @@ TABLE = {
     projection: {
         "project_configuration": (on_closed(loops.project_configuration), state_q),
         "project_velocity": (on_closed(loops.project_velocity), state_q, v_),
+        "constraint_projector": (on_closed(loops.constraint_projector), state_q),
         "closing_momentum": (on_closed(projection.closing_momentum), state_q, array(EQUATIONS)),
         "constraint_impulse": (
             lambda *a: tuple(loops.constraint_impulse(CLOSED, *a)), state_q, v_,
@@ -539,6 +540,7 @@ LEFT_OUT = {
     "checked_arguments", "finite_result", "links_of", "screw_partials", "reduction",
     "require_free_base", "usual_formulation", "has_spring", "active_constraints", "branches",
     "loop_at", "loops_at", "relative_pose", "row_response", "independent_speeds",
+    "runge_kutta_step",
 }  # fmt: skip
 
 

@@ -10,6 +10,7 @@ import remora as rm
 from numeric import assert_close, rate_along_motion, traced
 from remora.algebra import dual_quaternion as dq
 from remora.algebra import screw
+from remora.dynamics.formulations import MAXIMAL
 from remora.model import joints
 from trees import TREES, Case, relative_error
 
@@ -32,10 +33,7 @@ def solved():
     result = []
     for seed in TREES:
         c = Case(seed)
-        maximal = {
-            f: rm.papers.vt18.newton_euler_solution(*c.state, c.tau, c.wrenches, formulation=f)
-            for f in ("newton_euler", "decoupled", "image_space")
-        }
+        maximal = {f: solve(*c.state, c.tau, c.wrenches, {}) for f, solve in MAXIMAL.items()}
         vdot = {
             f: rm.forward_dynamics(*c.state, c.tau, c.wrenches, f)
             for f in FORWARD

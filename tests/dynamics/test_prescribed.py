@@ -7,6 +7,7 @@ import remora as rm
 from numeric import assert_close
 from remora.algebra import dual_quaternion as dq
 from remora.algebra import pose, screw
+from remora.dynamics.formulations import MAXIMAL
 from remora.dynamics.maximal.joint_maps import joint_maps
 from remora.dynamics.maximal.newton_euler import system
 from remora.dynamics.recursive.outward_pass import moving_links
@@ -79,7 +80,8 @@ def test_reactions_with_prescribed_joints(seed, formulation):
     robot, q, v = c.state
     names = [j.name for j in robot.joints if kind(j).nv > 0 and c.rng.random() < 0.5]
     given = {n: c.rng.normal(size=kind(robot.joints[n]).nv) for n in names}
-    found = rm.papers.vt18.newton_euler_solution(robot, q, v, c.tau, c.wrenches, given, formulation)
+    by_index = {robot.joint_index(name): value for name, value in given.items()}
+    found = MAXIMAL[formulation](robot, q, v, c.tau, c.wrenches, by_index)
     expected = rm.reaction_wrenches(robot, q, v, found.tau, c.wrenches)
     assert_close(found.reactions, expected, rtol=1e-11)
 

@@ -8,6 +8,7 @@ its step where it fails, so that the end is known to a millionth of the arm's le
 
 from __future__ import annotations
 
+import functools
 import importlib
 import math
 from collections.abc import Sequence
@@ -18,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from remora.algebra import linear, pose, singular_values, vector
-from remora.algebra.array_ops import Array, ArrayLike, concatenate, is_symbolic, stack
+from remora.algebra.array_ops import Array, ArrayLike, concatenate, stack
 from remora.analysis.arm import (
     arm_jacobian,
     arm_length,
@@ -36,7 +37,7 @@ from remora.dynamics.refusals import without_constraints
 from remora.errors import InvalidValue, ShapeError, UnknownName
 from remora.model.numbers import finite
 from remora.model.robot import Frame, Robot
-from remora.model.state import configuration, integrate, log_rate
+from remora.model.state import configuration, integrate, log_rate, runge_kutta_step
 from remora.model.takes_robot import takes_robot
 
 #: Coordinates that span a plane, and those of space.
@@ -172,21 +173,13 @@ def straight_step(
     robot: Robot, q: Array, direction: Array, h: Array, target: Frame, base: str, rows: Array,
     length: float, joints: Sequence[str],
 ) -> Array:  # fmt: skip
-    """Return q `(..., nq)` after the frame has moved by h along a direction, order 4.
+    """Return q `(..., nq)` after the frame has moved by h along a direction, order 4."""
 
-    Munthe-Kaas: a Runge-Kutta step for the tangent vector u, q(t) = q exp(u) [MK99].
-    """
+    def velocity(_: float, q: Array) -> Array:
+        return _velocity(robot, q, direction, target, base, rows, length, joints)
 
-    def rate(u: Array) -> Array:
-        there = integrate(robot, q, u)
-        v = _velocity(robot, there, direction, target, base, rows, length, joints)
-        return log_rate(robot, u, v)
-
-    k1 = rate(np.zeros(robot.nv) if not is_symbolic(q) else 0.0 * q[..., :1] * np.zeros(robot.nv))
-    k2 = rate(0.5 * h * k1)
-    k3 = rate(0.5 * h * k2)
-    k4 = rate(h * k3)
-    return integrate(robot, q, h / 6.0 * (k1 + 2.0 * k2 + 2.0 * k3 + k4))
+    moved, in_chart = functools.partial(integrate, robot), functools.partial(log_rate, robot)
+    return runge_kutta_step(velocity, q, h, moved, in_chart)
 
 
 def _task(

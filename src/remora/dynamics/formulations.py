@@ -312,9 +312,10 @@ def newton_euler_solution(
     tau: ArrayLike,
     wrenches: ArrayLike | None = None,
     prescribed: Mapping[str, ArrayLike] | None = None,
-    formulation: str = "newton_euler",
 ) -> MaximalSolution:
-    """Return all results of a maximal formulation: accelerations of all bodies, all reactions.
+    """Return the solution of VT18's system: accelerations of all bodies and all reactions.
+
+    For the reactions by another formulation see `reaction_wrenches`.
 
     Args:
         robot: the robot.
@@ -323,17 +324,14 @@ def newton_euler_solution(
         tau: generalized forces, `(..., nv)`.
         wrenches: external, [f, τ] on each body in its own frame about its origin, `(..., nb, 6)`.
         prescribed: accelerations of joints with prescribed motion, by name.
-        formulation: `newton_euler` [VT18], `decoupled` or `image_space` [DM93].
     """
-    if formulation not in MAXIMAL:
-        raise UnknownName("maximal formulation", formulation, MAXIMAL)
     q, v, tau, w = checked_arguments(robot, q, v, tau, wrenches, "tau")
-    given = prescribed_by_index(robot, prescribed or {}, q.shape[:-1])
+    accelerations = prescribed_by_index(robot, prescribed or {}, q.shape[:-1])
     if active_constraints(robot):
-        _constrained(robot, formulation)
-        closed = newton_euler.solve_closed(robot, q, v, tau, w, given)[0]
-        return MaximalSolution(*map(finite_result, closed))
-    return MaximalSolution(*map(finite_result, MAXIMAL[formulation](robot, q, v, tau, w, given)))
+        solution = newton_euler.solve_closed(robot, q, v, tau, w, accelerations)[0]
+    else:
+        solution = newton_euler.solve_maximal(robot, q, v, tau, w, accelerations)
+    return MaximalSolution(*map(finite_result, solution))
 
 
 @takes_robot
@@ -372,9 +370,11 @@ def reaction_wrenches(
         >>> np.allclose(loads[0], 0.0)  # nothing constrains the free base
         True
     """
-    if formulation in MAXIMAL:
-        solution = newton_euler_solution(robot, q, v, tau, wrenches, formulation=formulation)
-        return solution.reactions
+    if formulation == "newton_euler":
+        return newton_euler_solution(robot, q, v, tau, wrenches).reactions
+    if formulation in MAXIMAL and not active_constraints(robot):
+        q, v, tau, w = checked_arguments(robot, q, v, tau, wrenches, "tau")
+        return finite_result(MAXIMAL[formulation](robot, q, v, tau, w, {}).reactions)
     if active_constraints(robot):
         formulation = usual_formulation(robot) if formulation is None else formulation
         solve = _constrained(robot, formulation)

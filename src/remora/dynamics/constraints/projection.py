@@ -84,6 +84,23 @@ def project_velocity(robot: Robot, q: ArrayLike, v: ArrayLike) -> Array:
     return with_batch(v + motion(x), batch, trailing=1)
 
 
+@takes_robot
+@needs_dynamics
+def constraint_projector(robot: Robot, q: ArrayLike) -> Array:
+    """Return P = 1 - M⁻¹Gᵀ (G M⁻¹ Gᵀ)⁺ G `(..., nv, nv)`: onto the motions that constraints allow.
+
+    P v is `project_velocity` of v; PᵀMP is the mass matrix on the constraint manifold, J P a
+    Jacobian on it, and P M⁻¹ the derivative of `forward_dynamics` by tau. Its rank is the number of
+    degrees of freedom that remain.
+
+    Args:
+        robot: the robot.
+        q: configuration, `(..., nq)`.
+    """
+    q = configuration(robot, q)
+    return vector.transpose(project_velocity(robot, q[..., None, :], np.eye(robot.nv)))
+
+
 def closing_momentum(robot: Robot, q: ArrayLike, gap: ArrayLike) -> Array:
     """Return Δp = -Gᵀ (G M⁻¹ Gᵀ)⁺ gap `(..., nv)`: changes the rate of φ by -gap.
 

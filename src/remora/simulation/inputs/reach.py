@@ -160,11 +160,7 @@ def _joint_path(
     way = np.concatenate([np.zeros(6), found.path.way])
     response = base_motion(robot, True)
     states = integrate(robot, q, s[:, None] * way)
-    x = [q[:8]]
-    for k in range(n):  # each sample is the end of a straight path from the one before
-        begin = np.concatenate([x[-1], states[k, 8:]])
-        x.append(follow(robot, begin, (s[k + 1] - s[k]) * way[6:], 1, response)[-1])
-    states = np.concatenate([np.array(x), states[:, 8:]], axis=1)
+    states = np.concatenate([follow(robot, q, way[6:], s, response), states[:, 8:]], axis=1)
     V = response(states) @ way[6:]
     rates = ds[:, None] * np.concatenate([V, np.broadcast_to(way[6:], (n + 1, way.size - 6))], 1)
     return ReachPath(tau, states, rates)
