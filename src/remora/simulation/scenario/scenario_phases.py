@@ -163,12 +163,12 @@ def _reach(robot: Robot, told: PhaseFile, reach: ReachFile, fault: Refuse) -> di
             fault(("torque", robot.joints[0].name), _PUSHED)
         if robot.joints[0].kind != "free":
             fault(("reach", "base"), f"the base is {robot.joints[0].kind}, not free: say fixed")
-    target: Any = reach.target
-    if isinstance(target, PoseFile):
-        target = pose.from_xyz_rpy(np.array(target.xyz), np.array(target.rpy))
-    elif isinstance(target, str) and robot.frame(target).body >= 0:
-        fault(("reach", "target"), f"{target!r} moves with a body: give a position or a pose")
-    made = Reach(reach.frame, target, told.duration, reach.base, reach.path, told.locked)
+    goal: Any = reach.goal
+    if isinstance(goal, PoseFile):
+        goal = pose.from_xyz_rpy(np.array(goal.xyz), np.array(goal.rpy))
+    elif isinstance(goal, str) and robot.frame(goal).body >= 0:
+        fault(("reach", "goal"), f"{goal!r} moves with a body: give a position or a pose")
+    made = Reach(reach.frame, goal, told.duration, reach.base, reach.path, told.locked)
     return made.moves(robot)
 
 

@@ -69,7 +69,7 @@ def _reaches(phase: Any) -> Iterable[tuple[str, Any]]:
     given = phase.get("prescribed")
     for told in given.values() if is_mapping(given) else ():
         if is_mapping(told) and "reach" in told:
-            yield str(told["reach"]), told.get("target")
+            yield str(told["reach"]), told.get("goal")
 
 
 def _captures(phase: Any) -> Iterable[tuple[str, Any]]:
