@@ -14,8 +14,8 @@ import numpy as np
 
 from remora.algebra import dual_quaternion, pose, quaternion
 from remora.algebra.array_ops import Array, ArrayLike, is_symbolic
-from remora.errors import InvalidValue, RemoraError, ShapeError
-from remora.model.arguments import LARGEST_NUMBER, flag, not_negative, whole, word
+from remora.errors import InvalidValue, RemoraError
+from remora.model.arguments import flag, not_negative, single, whole, word
 from remora.model.numbers import UNIT_TOLERANCE, finite
 from remora.model.robot import Frame, FrameLike, Robot
 from remora.model.state import configuration
@@ -320,18 +320,6 @@ def _near(point: Array) -> Array:
     if np.max(np.abs(point)) > FARTHEST:
         raise InvalidValue(f"goal is more than {FARTHEST:g} m away")
     return point
-
-
-def single(what: str, given: ArrayLike, size: int) -> Array:
-    """Return finite numbers `(size,)`, not a batch, or raise."""
-    array = finite(what, given, size)
-    if array.ndim != 1:
-        raise ShapeError(f"{what} must have shape ({size},), not {array.shape}")
-    if is_symbolic(array):
-        raise InvalidValue(f"{what} must be numbers, not symbols")
-    if np.max(np.abs(array), initial=0.0) > LARGEST_NUMBER:
-        raise InvalidValue(f"{what} holds numbers beyond {LARGEST_NUMBER:g}")
-    return array
 
 
 def unit(what: str, given: ArrayLike) -> Array:

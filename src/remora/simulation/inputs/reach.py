@@ -12,7 +12,7 @@ from remora.algebra.array_ops import Array, ArrayLike
 from remora.dynamics.base_requirements import require_free_base
 from remora.dynamics.refusals import refuse_kinematic, without_constraints
 from remora.errors import InvalidValue, RemoraError, ShapeError
-from remora.model.arguments import choice, count, names, positive
+from remora.model.arguments import choice, count, names, positive, single
 from remora.model.joints import in_coordinates, kind, speeds
 from remora.model.numbers import finite
 from remora.model.robot import Frame, Robot
@@ -25,7 +25,6 @@ from remora.planning.result import TargetError
 from remora.planning.solve import inverse_kinematics
 from remora.planning.targets import SHORT, row_groups, target_errors
 from remora.planning.task_equations import task_errors
-from remora.planning.tasks import single
 from remora.simulation.inputs.moves import peak_speed, through
 from remora.simulation.inputs.profiles import Motion
 
