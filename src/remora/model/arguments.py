@@ -178,6 +178,14 @@ def names(name: str, given: Any, of: str = "joints", example: str = "elbow") -> 
     return found
 
 
+def known_options(what: str, given: Mapping[str, Any], known: Iterable[str]) -> None:
+    """Raise if keyword arguments that are passed on are not known."""
+    known = tuple(known)
+    for key in given:
+        if key not in known:
+            raise UnknownName(what, key, known)
+
+
 def by_name(name: str, given: Any) -> dict[str, Any]:
     """Return a mapping from names to values as a dictionary."""
     if given is None:
