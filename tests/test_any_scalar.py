@@ -33,6 +33,7 @@ from remora.dynamics import floating, formulations, kinematics, momentum, variat
 from remora.dynamics.constraints import loop_kinematics, null_space, projection, reactions
 from remora.dynamics.derivatives import derivatives, regressor
 from remora.dynamics.forces import equations_of_motion, friction, reduced_motion, springs, stops
+from remora.dynamics.joint_arrays import LoadedState
 from remora.dynamics.lagrangian import (
     center_of_mass_coordinates,
     euler_angles,
@@ -460,7 +461,7 @@ TABLE = {
         "rate_matrix": (on_robot(euler_angles.rate_matrix), v_),
         "rate_matrix_inverse": (on_robot(euler_angles.rate_matrix_inverse), v_),
         "hybrid": (
-            lambda q, v, tau, w: euler_angles.hybrid(ROBOT, q, v, tau, w, {}),
+            lambda q, v, tau, w: euler_angles.hybrid(ROBOT, LoadedState(q, v, tau, w)),
             state_q, v_, a_, bodies6,
         ),
         "inverse": (on_robot(euler_angles.inverse), state_q, v_, a_, bodies6),

@@ -11,6 +11,7 @@ from numeric import assert_close, rate_along_motion, traced
 from remora.algebra import dual_quaternion as dq
 from remora.algebra import screw
 from remora.dynamics.formulations import MAXIMAL
+from remora.dynamics.joint_arrays import LoadedState
 from remora.model import joints
 from trees import TREES, Case, relative_error
 
@@ -33,7 +34,10 @@ def solved():
     result = []
     for seed in TREES:
         c = Case(seed)
-        maximal = {f: solve(*c.state, c.tau, c.wrenches, {}) for f, solve in MAXIMAL.items()}
+        maximal = {
+            f: solve(c.robot, LoadedState(*c.state[1:], c.tau, c.wrenches))
+            for f, solve in MAXIMAL.items()
+        }
         vdot = {
             f: rm.forward_dynamics(*c.state, c.tau, c.wrenches, f)
             for f in FORWARD

@@ -398,7 +398,9 @@ def test_a_replaced_formulation_counts_for_large_robots_too(monkeypatch):
     tau = np.ones(robot.nv)
     assert rm.compile(rm.forward_dynamics, robot).rolled
     monkeypatch.setitem(
-        rm.dynamics.FORMULATIONS, "articulated", Formulation(lambda *a: (0 * a[3], a[3]), None)
+        rm.dynamics.FORMULATIONS,
+        "articulated",
+        Formulation(lambda robot, s: (0 * s.tau, s.tau), None),
     )
     assert np.array_equal(rm.compile(rm.forward_dynamics, robot)(q, v, tau), 0.0 * tau)
 

@@ -10,7 +10,13 @@ from __future__ import annotations
 from remora.algebra import dual_quaternion, linear, screw, vector
 from remora.algebra.array_ops import Array, ArrayLike, concatenate
 from remora.dynamics.base_requirements import require_free_base
-from remora.dynamics.joint_arrays import batch_shape, columns, external_wrenches, with_batch
+from remora.dynamics.joint_arrays import (
+    LoadedState,
+    batch_shape,
+    columns,
+    external_wrenches,
+    with_batch,
+)
 from remora.dynamics.kinematics import jacobian, jacobian_rate, poses
 from remora.dynamics.momentum import momentum_per_speed
 from remora.dynamics.recursive import articulated_body, recursive_newton_euler
@@ -162,7 +168,7 @@ def floating_inverse_dynamics(
         for i, j in enumerate(robot.joints)
         if i > 0 and kind(j).nv > 0
     }
-    vdot, tau = articulated_body.hybrid(robot, q, v, 0.0 * v, w, prescribed)
+    vdot, tau = articulated_body.hybrid(robot, LoadedState(q, v, 0.0 * v, w, prescribed))
     return tau[..., base:], vdot[..., :base]
 
 

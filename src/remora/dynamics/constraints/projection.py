@@ -21,7 +21,7 @@ from remora.dynamics.constraints.loop_kinematics import (
     constraint_jacobian,
     constraint_residual,
 )
-from remora.dynamics.joint_arrays import batch_shape, gather, with_batch
+from remora.dynamics.joint_arrays import LoadedState, batch_shape, gather, with_batch
 from remora.dynamics.recursive.composite_rigid_body import mass_matrix_of
 from remora.dynamics.refusals import needs_dynamics
 from remora.model.robot import Robot
@@ -187,6 +187,6 @@ def row_response(
         dense = dense_loops.response(robot, q, rigid)
         return dense.rows, dense.motion
     with np.errstate(invalid="ignore"):  # CasADi folds 0 · inf where forces are not needed
-        of = articulated_loops.response(robot, q, rest, rest, None, rigid)
+        of = articulated_loops.response(robot, LoadedState(q, rest, rest, None, rigid))
     batch = batch_shape(q)
     return of.rows, lambda x: gather(robot, of.motion(x)[0], batch)
