@@ -53,11 +53,11 @@ for refine in (0, 6):
         timed(
             f"workspace, {options.samples:.0e} samples, {refine} rounds, GPU",
             lambda refine=refine: rm.workspace(
-                robot, "tool", samples=options.samples, cells=100, refine=refine, device="cuda"
+                robot, "tool", samples=options.samples, cells=100, refine=refine, target="cuda"
             ),
         )
 if options.gpu:
     one = rm.workspace(robot, "tool", samples=1_000_000, cells=60, refine=0)
-    two = rm.workspace(robot, "tool", samples=1_000_000, cells=60, refine=0, device="cuda")
+    two = rm.workspace(robot, "tool", samples=1_000_000, cells=60, refine=0, target="cuda")
     same = one.counts.shape == two.counts.shape and np.array_equal(one.counts, two.counts)
     print("the GPU counts the same samples in every cell:", same)

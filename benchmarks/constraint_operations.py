@@ -21,6 +21,7 @@ from remora.algebra import orthogonal
 from remora.algebra.orthogonal import SemiNormal
 from remora.dynamics.constraints import articulated_loops
 from remora.dynamics.constraints.row_sizes import row_sizes
+from remora.dynamics.joint_arrays import LoadedState
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
@@ -28,7 +29,7 @@ EXAMPLES = Path(__file__).parents[1] / "examples"
 def parts(robot: rm.Robot) -> dict[str, list[np.ndarray]]:
     """Return what each part of the algorithm computes, on symbols, in order."""
     q, v, tau = (symbols(n, k) for n, k in (("q", robot.nq), ("v", robot.nv), ("t", robot.nv)))
-    of = articulated_loops.response(robot, q, v, tau, None, {})
+    of = articulated_loops.response(robot, LoadedState(q, v, tau))
     left, a = of.accelerations()
     vdots = [part.vdot for part in left]
     b = -np.concatenate([loop.rate(a, of.sites[0].ground, vdots) for loop in of.loops])

@@ -48,7 +48,7 @@ print(batch)
 steps = RUNS * round(DURATION / STEP)
 print(f"{steps} steps of RK4 in {seconds:.2f} s, tracing and compiling included\n")
 
-tool = pose.translation(batch.evaluate(rm.frame_pose, target="tool"))  # (runs, samples, 3)
+tool = pose.translation(batch.evaluate(rm.frame_pose, frame="tool"))  # (runs, samples, 3)
 print("time   tool x      z   scatter x    z")
 print("   s        m      m          mm   mm")
 for k, t in enumerate(batch.t):

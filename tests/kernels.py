@@ -25,7 +25,7 @@ def arguments_for(name, robot, rng, batch=()):
     made = {
         "q": q, "q0": q, "q1": rm.random_state(robot, rng, batch)[0], "v": v,
         "tau": rng.normal(size=v.shape), "vdot": rng.normal(size=v.shape),
-        "dq": rng.normal(size=v.shape) * 0.3, "target": len(robot.bodies) - 1,
+        "dq": rng.normal(size=v.shape) * 0.3, "frame": len(robot.bodies) - 1,
         "joint_speeds": v[..., robot.joints[0].v.stop :],
         "joint_forces": rng.normal(size=(*batch, robot.nv - robot.joints[0].v.stop)),
         "momentum": rng.normal(size=(*batch, 6)),

@@ -33,6 +33,7 @@ from remora.dynamics import floating, formulations, kinematics, momentum, variat
 from remora.dynamics.constraints import loop_kinematics, null_space, projection, reactions
 from remora.dynamics.derivatives import derivatives, regressor
 from remora.dynamics.forces import equations_of_motion, friction, reduced_motion, springs, stops
+from remora.dynamics.joint_arrays import LoadedState
 from remora.dynamics.lagrangian import (
     center_of_mass_coordinates,
     euler_angles,
@@ -460,7 +461,7 @@ TABLE = {
         "rate_matrix": (on_robot(euler_angles.rate_matrix), v_),
         "rate_matrix_inverse": (on_robot(euler_angles.rate_matrix_inverse), v_),
         "hybrid": (
-            lambda q, v, tau, w: euler_angles.hybrid(ROBOT, q, v, tau, w, {}),
+            lambda q, v, tau, w: euler_angles.hybrid(ROBOT, LoadedState(q, v, tau, w)),
             state_q, v_, a_, bodies6,
         ),
         "inverse": (on_robot(euler_angles.inverse), state_q, v_, a_, bodies6),
@@ -486,6 +487,7 @@ TABLE = {
     projection: {
         "project_configuration": (on_closed(loops.project_configuration), state_q),
         "project_velocity": (on_closed(loops.project_velocity), state_q, v_),
+        "constraint_projector": (on_closed(loops.constraint_projector), state_q),
         "closing_momentum": (on_closed(projection.closing_momentum), state_q, array(EQUATIONS)),
         "constraint_impulse": (
             lambda *a: tuple(loops.constraint_impulse(CLOSED, *a)), state_q, v_,
@@ -539,6 +541,7 @@ LEFT_OUT = {
     "checked_arguments", "finite_result", "links_of", "screw_partials", "reduction",
     "require_free_base", "usual_formulation", "has_spring", "active_constraints", "branches",
     "loop_at", "loops_at", "relative_pose", "row_response", "independent_speeds",
+    "runge_kutta_step",
 }  # fmt: skip
 
 

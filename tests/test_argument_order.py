@@ -26,7 +26,7 @@ calls = {
     "no target": lambda: rm.campaign("reach_payload", "never", target="gpu"),
     "workers must be": lambda: rm.campaign("reach_payload", "never", workers=-1),
     "campaigns need": lambda: rm.campaign("reach_payload", "never"),
-    "needs CuPy": lambda: rm.workspace(rm.load("servicer"), "tool", device="cuda", samples=10),
+    "needs CuPy": lambda: rm.workspace(rm.load("servicer"), "tool", target="cuda", samples=10),
 }
 for words, call in calls.items():
     try:

@@ -67,7 +67,7 @@ def followed(robot: rm.Robot, q: np.ndarray, aim: Callable[[float], np.ndarray])
     """Return the joints at KNOTS when the tool follows `aim`, `(n, 7)`."""
     fast, states = rm.compile(robot), [q]
     for t in np.arange(0.0, KNOTS[-2], STEP):
-        x, J = fast.frame_pose(q, target="tool"), fast.generalized_jacobian(q, target="tool")
+        x, J = fast.frame_pose(q, frame="tool"), fast.generalized_jacobian(q, frame="tool")
         twist = error(aim(t), aim(t + STEP)) / STEP + 2.0 * error(x, aim(t))
         rates = np.linalg.pinv(J, rcond=0.02) @ twist
         v = np.concatenate([rm.base_velocity(robot, q, rates), rates])
@@ -92,7 +92,7 @@ def main() -> None:
         for name, a, b in zip(names, FOLDED, OPEN, strict=True)
     }
     q = rm.simulate(robot, q, rest, UNFOLD, prescribed=unfold).q[-1]
-    start = fast.frame_pose(q, target="tool")
+    start = fast.frame_pose(q, frame="tool")
 
     def aim(t: float) -> np.ndarray:
         fixture = rm.frame_pose(target, tumble.at(min(UNFOLD + t, tumble.t[-1]))[0], "fixture")
@@ -106,10 +106,10 @@ def main() -> None:
         }
         run = rm.simulate(robot, q, rest, KNOTS[-1], prescribed=splines, record=0.5)
         at = [run.q[np.argmin(abs(run.t - t))] for t in KNOTS[:-1]]
-        off = [error(fast.frame_pose(x, target="tool"), aim(t)) for x, t in zip(at, KNOTS)]  # noqa: B905
+        off = [error(fast.frame_pose(x, frame="tool"), aim(t)) for x, t in zip(at, KNOTS)]  # noqa: B905
         print(f"off by at most {1e3 * np.abs(off)[:, 3:].max():.2f} mm")
         for k, x in enumerate(at):
-            J = fast.generalized_jacobian(x, target="tool")
+            J = fast.generalized_jacobian(x, frame="tool")
             values[k] += np.linalg.pinv(J, rcond=0.02) @ off[k]
         values = np.round(values, 4)
     print(f"target/base: rpy {rpy} deg, omega {omega} deg/s\ntimes: {KNOTS.tolist()}")

@@ -20,6 +20,7 @@ import remora as rm
 from remora.algebra import dual_quaternion as dq
 from remora.algebra import pose, quaternion, screw, vector
 from remora.algebra.array_ops import concatenate, stack
+from remora.dynamics.joint_arrays import LoadedState
 from remora.dynamics.maximal import decoupled, newton_euler, saddle_point
 from remora.dynamics.maximal.joint_maps import joint_maps
 from remora.dynamics.recursive.outward_pass import moving_links
@@ -60,7 +61,7 @@ def dual(robot, x, tau):
     """Algorithm 1: x = (q, Γ, y), y the dual velocities about the centres of mass."""
     q, y = x[:11], x[11:].reshape(NB, 6)
     rate, v, at_origin = tree_rates(robot, q, list(y))
-    system = newton_euler.system(robot, q, v, tau, None, {}, at_origin)
+    system = newton_euler.system(robot, LoadedState(q, v, tau), at_origin)
     accelerations, _ = saddle_point.solve(system)
     return concatenate([rate, *(dq.vec6(a) for a in accelerations)])
 
@@ -71,7 +72,7 @@ def decoupled_accelerations(robot, q, v, R, X, twists, tau):
         replace(link, twist=twist, X=own)
         for link, twist, own in zip(moving_links(robot, q, v), twists, X, strict=True)
     ]
-    system = decoupled.assembled(robot, links, joint_maps(robot, q, {}), R, tau, None, {})
+    system = decoupled.assembled(robot, LoadedState(q, v, tau), links, joint_maps(robot, q, {}), R)
     return saddle_point.solve(system)[0]
 
 

@@ -6,10 +6,7 @@ from typing import TYPE_CHECKING
 from remora.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from remora.dynamics.constraints.actuation import (
-        constrained_inverse_dynamics,
-        constraint_projector,
-    )
+    from remora.dynamics.constraints.actuation import constrained_inverse_dynamics
     from remora.dynamics.constraints.constraint_report import (
         ConstraintReport,
         constraint_report,
@@ -26,6 +23,7 @@ if TYPE_CHECKING:
     from remora.dynamics.constraints.projection import (
         ConstraintImpulse,
         constraint_impulse,
+        constraint_projector,
         project_configuration,
         project_velocity,
     )

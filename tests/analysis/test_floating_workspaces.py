@@ -99,14 +99,14 @@ def test_paths_in_space_and_held_orientation():
         ({"plane": "w"}, "xy, xz, yz"),
         ({"directions": 0}, "empty"),
         ({"directions": [[0.0, 0.0, 0.0]]}, "not zero"),
-        ({"target": "base"}, "no joint of the arm"),
+        ({"frame": "base"}, "no joint of the arm"),
         ({"angles": (0.3, 0.0), "base": "fixed"}, "singular at the start"),
         ({"angles": (0.3, 2.1)}, "'joint_2' .* outside its range"),
     ],
 )
 def test_refusals_name_what_is_wrong(options, words):
     robot = rm.load("spart17_planar")
-    given = {"plane": "xy", "target": "tool", **options}
+    given = {"plane": "xy", "frame": "tool", **options}
     q = start(robot, *given.pop("angles", (0.6, -1.3)))
     with pytest.raises(rm.RemoraError, match=words):
         rm.analysis.straight_path_workspace(robot, q, **given)

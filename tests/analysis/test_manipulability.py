@@ -140,7 +140,7 @@ def test_axes_of_the_target_turn_the_ellipsoid_only():
     robot = rm.load("servicer")
     q, _ = rm.random_state(robot, 4, 3)
     one = rm.manipulability(robot, q, "tool", "floating")
-    two = rm.manipulability(robot, q, "tool", "floating", axes="target")
+    two = rm.manipulability(robot, q, "tool", "floating", axes="frame")
     assert_close(one.semi_axes, two.semi_axes, 1e-12)
     R = rm.algebra.pose.to_rotation_matrix(rm.frame_pose(robot, q, "tool"))
     A = one.axes * one.semi_axes[:, None, :] ** 2 @ np.swapaxes(one.axes, -1, -2)
@@ -184,8 +184,8 @@ def test_a_map_is_the_measure_of_every_point(measure, kind):
 
 
 REFUSED = [
-    ({"target": "camera_"}, rm.errors.UnknownName, "camera_"),
-    ({"target": "panel_left"}, rm.errors.InvalidValue, "no joint of the arm .* 'panel_left'"),
+    ({"frame": "camera_"}, rm.errors.UnknownName, "camera_"),
+    ({"frame": "panel_left"}, rm.errors.InvalidValue, "no joint of the arm .* 'panel_left'"),
     ({"base": "swimming"}, rm.errors.UnknownName, "fixed, flying, floating"),
     ({"kind": "magic"}, rm.errors.UnknownName, "kinematic"),
     ({"subspace": "uvw"}, rm.errors.UnknownName, "translation"),
@@ -206,7 +206,7 @@ REFUSED = [
 def test_refusals_name_what_is_wrong(options, error, words):
     robot = rm.load("servicer")
     with pytest.raises(error, match=words):
-        rm.manipulability(robot, rm.neutral(robot), **{"target": "tool", **options})
+        rm.manipulability(robot, rm.neutral(robot), **{"frame": "tool", **options})
 
 
 def test_a_base_that_is_not_free_does_not_float():

@@ -244,13 +244,13 @@ def test_area_of_a_polygon_of_cells_is_of_second_order():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"target": "base"}, "no joint of the arm"),
+        ({"frame": "base"}, "no joint of the arm"),
         ({"cells": 0}, "the grid is empty"),
         ({"samples": 0}, "samples=0"),
         ({"plane": "zx"}, "xy, xz, yz"),
         ({"kind": "big"}, "reachable, dexterous"),
         ({"measure": "size"}, "volume"),
-        ({"device": "tpu"}, "cuda"),
+        ({"target": "tpu"}, "cuda"),
         ({"ranges": {"joint_9": (0, 1)}}, "joint_1"),
         ({"ranges": {"joint_1": (1, 0)}}, "is empty"),
         ({"joints": []}, "joints is empty"),
@@ -258,7 +258,7 @@ def test_area_of_a_polygon_of_cells_is_of_second_order():
     ],
 )
 def test_refusals_name_what_is_wrong(options, words):
-    given = {"target": "tool", "plane": "xy", "samples": 10, "cells": 10, **options}
+    given = {"frame": "tool", "plane": "xy", "samples": 10, "cells": 10, **options}
     with pytest.raises(rm.RemoraError, match=words):
         rm.workspace(planar_arm(0.5, 0.5), **given)
 

@@ -30,7 +30,7 @@ class Kernel:
 
     def __init__(self, name, dtype, off=1e-3):
         self.function, self.dtype, self.off, self.calls = FUNCTIONS[name], np.dtype(dtype), off, []
-        self.fixed = {"target": LAST} if name == "jacobian" else {}
+        self.fixed = {"frame": LAST} if name == "jacobian" else {}
         names = {"inverse_dynamics": "q v vdot", "jacobian": "q"}.get(name, "q v tau").split()
         states = rm.random_state(ROBOT, 0)
         taken = [states[0] if x == "q" else states[1] for x in names]
@@ -109,7 +109,7 @@ def test_kernels_and_states_are_of_the_function_that_is_timed(monkeypatch):
     bench_gpu.cuda_kernel(ROBOT, "jacobian", "float32")
     bench_gpu.cuda_kernel(ROBOT, "mass_matrix", "float64")
     assert asked == [
-        ((FUNCTIONS["jacobian"], ROBOT, "float32"), {"fixed": {"target": LAST}, "target": "cuda"}),
+        ((FUNCTIONS["jacobian"], ROBOT, "float32"), {"fixed": {"frame": LAST}, "target": "cuda"}),
         ((FUNCTIONS["mass_matrix"], ROBOT, "float64"), {"fixed": None, "target": "cuda"}),
     ]
     q, v, tau = bench_gpu.some_states(ROBOT, Kernel("forward_dynamics", "float32"))

@@ -63,7 +63,7 @@ class Library:
 
 @functools.cache
 def graph_of(name, robot):
-    fixed = {"target": len(robot.bodies) - 1} if name == "jacobian" else {}
+    fixed = {"frame": len(robot.bodies) - 1} if name == "jacobian" else {}
     inputs = [Signature(a, (robot.nq if a.startswith("q") else robot.nv,)) for a in FUNCTIONS[name]]
     return trace(lambda *arrays: public(name)(robot, *arrays, **fixed), inputs)
 
@@ -78,7 +78,7 @@ def states(name, robot, dtype, count=3):
 
 
 def expected_of(name, robot, arguments):
-    fixed = {"target": len(robot.bodies) - 1} if name == "jacobian" else {}
+    fixed = {"frame": len(robot.bodies) - 1} if name == "jacobian" else {}
     return public(name)(robot, *arguments, **fixed)
 
 

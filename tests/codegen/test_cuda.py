@@ -53,7 +53,7 @@ def test_every_function_of_the_library(name):
     robot = rm.random_robot(5, bodies=4)
     arguments = arguments_for(name, robot, rng, (3,))
     fixed = {}
-    if "target" in inspect.signature(FUNCTIONS[name]).parameters:
+    if "frame" in inspect.signature(FUNCTIONS[name]).parameters:
         fixed["target"] = arguments.pop()
     kernel = rm.compile(public(name), robot, fixed=fixed, target="cuda")
     got = launched(kernel, arguments)
@@ -302,7 +302,7 @@ def test_gpu_every_function(name):
     robot = rm.random_robot(5, bodies=6)
     arguments = arguments_for(name, robot, np.random.default_rng(3), (33,))
     fixed = {}
-    if "target" in inspect.signature(FUNCTIONS[name]).parameters:
+    if "frame" in inspect.signature(FUNCTIONS[name]).parameters:
         fixed["target"] = arguments.pop()
     fast = rm.compile(robot, target="cuda")
     got = getattr(fast, name)(*map(needs.CUPY.asarray, arguments), **fixed)

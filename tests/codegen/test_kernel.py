@@ -357,14 +357,14 @@ class TestCompile:
             rm.compile(reach, ROBOT)
 
     def test_fixed_parameters(self):
-        kernel = rm.compile(rm.jacobian, ROBOT, fixed={"target": "tool"})
+        kernel = rm.compile(rm.jacobian, ROBOT, fixed={"frame": "tool"})
         assert_close(kernel(Q), rm.jacobian(ROBOT, Q, "tool"), rtol=1e-13)
-        with pytest.raises(RemoraError, match="needs target"):
+        with pytest.raises(RemoraError, match="needs frame"):
             rm.compile(rm.jacobian, ROBOT)
         with pytest.raises(RemoraError, match="no parameter of jacobian named 'frame'"):
             rm.compile(rm.jacobian, ROBOT, fixed={"frame": "tool"})
         with pytest.raises(RemoraError, match="no body or frame named 'nobody'"):
-            rm.compile(rm.jacobian, ROBOT, fixed={"target": "nobody"})
+            rm.compile(rm.jacobian, ROBOT, fixed={"frame": "nobody"})
         with pytest.raises(RemoraError, match="the robot is missing"):
             rm.compile(rm.jacobian)
         with pytest.raises(RemoraError, match="no target named 'abacus'"):

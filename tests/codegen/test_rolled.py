@@ -246,7 +246,7 @@ class TestTheSwitch:
         assert not is_rolled(rm.compile(rm.forward_dynamics, robot, fixed=other))
         usual = {"formulation": "articulated"}
         assert is_rolled(rm.compile(rm.forward_dynamics, robot, fixed=usual))
-        assert not is_rolled(rm.compile(rm.jacobian, robot, fixed={"target": 3}))
+        assert not is_rolled(rm.compile(rm.jacobian, robot, fixed={"frame": 3}))
 
         def own(robot, q):
             return rm.poses(robot, q)[..., -1, :]

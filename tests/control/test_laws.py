@@ -91,7 +91,7 @@ def test_both_bring_a_robot_to_its_goals():
         (lambda: rm.control.JointPD(SERVICER, {"base": 0}, 1, 1, 0.1), "no coordinates to hold"),
         (
             lambda: rm.control.JointPD(SERVICER, {"elbow_pitch": [0, 1]}, 1, 1, 0.1),
-            "one number, or 1",
+            "one number or 1",
         ),
         (
             lambda: rm.control.JointPD(SERVICER, {"elbow_pitch": np.nan}, 1, 1, 0.1),

@@ -25,7 +25,7 @@ def dense(x):
         (rm.momentum, (Q, V), {}),
         (rm.integrate, (Q, V), {}),
         (rm.poses, (Q,), {}),
-        (rm.frame_pose, (Q,), {"fixed": {"target": 2}}),
+        (rm.frame_pose, (Q,), {"fixed": {"frame": 2}}),
         (rm.kinetic_energy, (Q, V), {}),
     ],
 )
@@ -115,7 +115,7 @@ def test_refusals():
         rm.dynamics.casadi_function(ROBOT, ROBOT)
     with pytest.raises(rm.RemoraError, match="the robot is missing"):
         rm.dynamics.casadi_function(rm.forward_dynamics, None)
-    with pytest.raises(rm.RemoraError, match="needs target when it is compiled"):
+    with pytest.raises(rm.RemoraError, match="needs frame when it is compiled"):
         rm.dynamics.casadi_function(rm.frame_pose, ROBOT)
     with pytest.raises(rm.errors.UnknownName, match="no parameter of forward_dynamics named 'x'"):
         rm.dynamics.casadi_function(rm.forward_dynamics, ROBOT, arguments=("q", "v", "tau", "x"))

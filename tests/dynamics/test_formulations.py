@@ -10,6 +10,8 @@ import remora as rm
 from numeric import assert_close, rate_along_motion, traced
 from remora.algebra import dual_quaternion as dq
 from remora.algebra import screw
+from remora.dynamics.formulations import MAXIMAL
+from remora.dynamics.joint_arrays import LoadedState
 from remora.model import joints
 from trees import TREES, Case, relative_error
 
@@ -33,8 +35,8 @@ def solved():
     for seed in TREES:
         c = Case(seed)
         maximal = {
-            f: rm.papers.vt18.newton_euler_solution(*c.state, c.tau, c.wrenches, formulation=f)
-            for f in ("newton_euler", "decoupled", "image_space")
+            f: solve(c.robot, LoadedState(*c.state[1:], c.tau, c.wrenches))
+            for f, solve in MAXIMAL.items()
         }
         vdot = {
             f: rm.forward_dynamics(*c.state, c.tau, c.wrenches, f)

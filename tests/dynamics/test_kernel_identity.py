@@ -237,7 +237,7 @@ def test_every_number_changes_the_result_of_a_kernel(part, name, tmp_path, monke
     q, v = rm.random_state(robot, 3)
     q[8:] = [0.5 if name == "upper" else -0.5, 0.4]
     given = {"q": q, "v": v}
-    fixed = {"target": "tool"} if function is rm.frame_pose else {}
+    fixed = {"frame": "tool"} if function is rm.frame_pose else {}
     if function is rm.dynamics.stop_forces:
         fixed = {"stiffness": 100.0, "damping": 0.1}
     parameters = [n for n in ("q", "v") if n in inspect.signature(function).parameters]
@@ -284,7 +284,7 @@ def test_symbolic_robots_have_no_key_and_equal_only_themselves():
 # Values compiled in -------------------------------------------------------------------------------
 
 FIXED = {
-    "target": ["tool", "arm", Frame("tool", 1, np.eye(8)[0]), Frame("tool", 0, np.eye(8)[0])],
+    "frame": ["tool", "arm", Frame("tool", 1, np.eye(8)[0]), Frame("tool", 0, np.eye(8)[0])],
     "axes": ["body", "world"],
     "formulation": ["articulated", "composite"],
     "prescribed": [{"elbow": 1.0}, {"elbow": 2.0}, {"left": 1.0}],
@@ -322,7 +322,7 @@ def test_names_shapes_parameters_and_functions_change_the_key():
 
 def test_functions_of_ones_own_have_no_key():
     assert key(made(), lambda robot, q: q) is None
-    assert key(made(), functools.partial(rm.frame_pose, target="tool")) is None
+    assert key(made(), functools.partial(rm.frame_pose, frame="tool")) is None
 
 
 def test_arrays_compiled_in_are_told_apart_however_they_are_printed():
@@ -341,7 +341,7 @@ def test_a_frame_as_target_is_known_by_its_placement():
         frame = Frame("tool", 1, x)
         expected = rm.frame_pose(robot, q, frame)
         np.testing.assert_allclose(fast.frame_pose(q, frame), expected, atol=1e-12)
-        compiled = rm.compile(rm.frame_pose, robot, fixed={"target": frame})
+        compiled = rm.compile(rm.frame_pose, robot, fixed={"frame": frame})
         np.testing.assert_allclose(compiled(q), expected, atol=1e-12)
 
 
@@ -398,7 +398,9 @@ def test_a_replaced_formulation_counts_for_large_robots_too(monkeypatch):
     tau = np.ones(robot.nv)
     assert rm.compile(rm.forward_dynamics, robot).rolled
     monkeypatch.setitem(
-        rm.dynamics.FORMULATIONS, "articulated", Formulation(lambda *a: (0 * a[3], a[3]), None)
+        rm.dynamics.FORMULATIONS,
+        "articulated",
+        Formulation(lambda robot, s: (0 * s.tau, s.tau), None),
     )
     assert np.array_equal(rm.compile(rm.forward_dynamics, robot)(q, v, tau), 0.0 * tau)
 

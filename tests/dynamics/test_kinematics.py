@@ -95,7 +95,7 @@ def test_world_axes_compiled():
     assert_close(world, rm.jacobian(robot, q, "end_effector", axes="world"))
     assert_close(body, rm.jacobian(robot, q, "end_effector"))
     assert np.abs(world - body).max() > 0.1
-    kernel = rm.compile(rm.frame_twist, robot, fixed={"target": "end_effector", "axes": "world"})
+    kernel = rm.compile(rm.frame_twist, robot, fixed={"frame": "end_effector", "axes": "world"})
     assert_close(kernel(q, v), rm.frame_twist(robot, q, v, "end_effector", axes="world"))
 
 

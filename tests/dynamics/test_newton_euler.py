@@ -7,6 +7,7 @@ import remora as rm
 from numeric import assert_close, traced
 from remora.algebra import dual_quaternion as dq
 from remora.algebra import pose, screw
+from remora.dynamics.joint_arrays import LoadedState
 from remora.dynamics.maximal.newton_euler import system
 from remora.errors import RemoraError
 from remora.model import joints
@@ -20,7 +21,7 @@ def test_dense_system_is_vt18s(rng):
     robot = rm.load("vt18_satellite")
     q, v = rm.random_state(robot, rng)
     tau = rng.normal(size=9)
-    S, B = system(robot, q, v, tau, None, {}).dense()
+    S, B = system(robot, LoadedState(q, v, tau)).dense()
     assert S.shape == (8 * 4 + 3 * 5,) * 2  # three revolute joints, five reactions each
     assert not np.any(S[32:, 32:])
     solution = np.linalg.solve(S, B)

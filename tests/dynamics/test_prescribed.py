@@ -7,6 +7,8 @@ import remora as rm
 from numeric import assert_close
 from remora.algebra import dual_quaternion as dq
 from remora.algebra import pose, screw
+from remora.dynamics.formulations import MAXIMAL
+from remora.dynamics.joint_arrays import LoadedState
 from remora.dynamics.maximal.joint_maps import joint_maps
 from remora.dynamics.maximal.newton_euler import system
 from remora.dynamics.recursive.outward_pass import moving_links
@@ -79,7 +81,8 @@ def test_reactions_with_prescribed_joints(seed, formulation):
     robot, q, v = c.state
     names = [j.name for j in robot.joints if kind(j).nv > 0 and c.rng.random() < 0.5]
     given = {n: c.rng.normal(size=kind(robot.joints[n]).nv) for n in names}
-    found = rm.papers.vt18.newton_euler_solution(robot, q, v, c.tau, c.wrenches, given, formulation)
+    by_index = {robot.joint_index(name): value for name, value in given.items()}
+    found = MAXIMAL[formulation](robot, LoadedState(q, v, c.tau, c.wrenches, by_index))
     expected = rm.reaction_wrenches(robot, q, v, found.tau, c.wrenches)
     assert_close(found.reactions, expected, rtol=1e-11)
 
@@ -110,9 +113,8 @@ def test_against_the_reduced_system_of_vt18():
     q, v = rm.random_state(robot, 3)
     tau, j, qdd = np.array([0.0] * 6 + [0.3, -0.2, 0.1]), 2, 0.7
     nb = len(robot.bodies)
-    S, B = system(
-        robot, q, v, np.where(np.arange(9) == robot.joints[j].v.start, 0.0, tau), None, {}
-    ).dense()
+    free = np.where(np.arange(9) == robot.joints[j].v.start, 0.0, tau)
+    S, B = system(robot, LoadedState(q, v, free)).dense()
     links = moving_links(robot, q, v)
     maps = joint_maps(robot, q, {})
     n, R = 8 * nb, S.shape[0] - 8 * nb

@@ -20,8 +20,6 @@ def test_unknown_formulations_list_the_known_ones():
         rm.forward_dynamics(ROBOT, Q, V, TAU, formulation="lagrange")
     with pytest.raises(RemoraError, match=f"recursive, composite, {maximal}"):
         rm.inverse_dynamics(ROBOT, Q, V, TAU, formulation="articulated")
-    with pytest.raises(RemoraError, match=maximal):
-        rm.papers.vt18.newton_euler_solution(ROBOT, Q, V, TAU, formulation="composite")
 
 
 @pytest.mark.parametrize("formulation", FORWARD)

@@ -46,6 +46,14 @@ def test_contract_of_section_4():
     assert "revolute" in repr(robot)
 
 
+def test_unknown_properties_of_joints_and_options_of_constraints_are_named():
+    builder = rm.Builder()
+    with pytest.raises(UnknownName, match=r"property of a joint named 'dampng'.*damping"):
+        builder.joint("j", "revolute", None, "b", dampng=1.0)
+    with pytest.raises(UnknownName, match="option of a constraint named 'parent_pose'"):
+        builder.constraint("c", "fixed", None, "b", parent_pose=None)
+
+
 def test_everything_is_immutable():
     robot = arm().build()
     with pytest.raises(AttributeError):

@@ -229,7 +229,7 @@ def with_speeds(robot):
 
 #: What each argument of `rm.plan_reach` takes.
 REACH = {
-    "robot": set(), "q": set(), "frame": set(), "target": set(), "duration": {"none", "one"},
+    "robot": set(), "q": set(), "frame": set(), "goal": set(), "duration": {"none", "one"},
     "base": set(), "path": set(), "locked": {"empty"}, "steps": set(),
 }  # fmt: skip
 
@@ -237,7 +237,7 @@ REACH = {
 @pytest.mark.parametrize("path", ["line", "joints"])
 def test_arguments_of_a_reach(path):
     robot = with_speeds(ROBOT)
-    given = {"robot": robot, "q": Q, "frame": "tool", "target": NEAR, "steps": 20, "path": path}
+    given = {"robot": robot, "q": Q, "frame": "tool", "goal": NEAR, "steps": 20, "path": path}
     assert rm.plan_reach(**given).error.position < 1e-5
     for name, allowed in REACH.items():
         for told, bad in (NEVER | SOMETIMES).items():

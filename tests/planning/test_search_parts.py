@@ -337,8 +337,8 @@ def test_a_path_is_refined_until_its_end_settles_from_either_side(sign, monkeypa
     q, way = rm.neutral(robot), np.zeros(robot.nv - 6)
     tried = []
 
-    def follow(robot, q, way, steps, response):
-        tried.append(steps)
+    def follow(robot, q, way, s, response):
+        tried.append(steps := len(s) - 1)
         ends = np.tile(q[:8], (steps + 1, 1))
         ends[-1, 5] += sign * 10.0 * floating_path.PATH_ACCURACY * (4.0 / steps) ** 2
         return ends

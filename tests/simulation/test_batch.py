@@ -124,7 +124,7 @@ def test_parameters_of_the_robot_differ_from_run_to_run():
     )
     assert batch.q.shape == (11, 2, 15)
     energy = batch.evaluate(rm.kinetic_energy)
-    tool = batch.evaluate(rm.frame_pose, target="tool")
+    tool = batch.evaluate(rm.frame_pose, frame="tool")
     assert energy.shape == (11, 2)
     assert tool.shape == (11, 2, 8)
     for k in (0, 7):

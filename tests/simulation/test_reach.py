@@ -1,4 +1,4 @@
-"""Planned reaches, flown: the base recoils, and the frame stops at the target."""
+"""Planned reaches, flown: the base recoils, and the frame stops at the goal."""
 
 import dataclasses
 
@@ -107,7 +107,7 @@ def test_limits_of_joints_on_the_inertial_frame_and_of_followers(robot, name, go
 
 
 @pytest.mark.parametrize("path", ["line", "joints"])
-def test_a_reach_is_flown_to_its_target(path):
+def test_a_reach_is_flown_to_its_goal(path):
     plan = rm.plan_reach(ROBOT, Q, "tool", TARGET, path=path)
     assert plan.error.position < 1e-6
     assert plan.error.angle is None
@@ -127,7 +127,7 @@ def test_a_reach_is_flown_to_its_target(path):
     assert (off < 1e-6) == (path == "line")
 
 
-def test_a_pose_a_fixed_base_and_a_frame_as_target():
+def test_a_pose_a_fixed_base_and_a_frame_as_goal():
     fixed = arm("fixed")
     q = Q[8:]
     goal = rm.frame_pose(fixed, [0.2, -0.9, 1.0], "tool")
@@ -147,11 +147,11 @@ def test_a_pose_a_fixed_base_and_a_frame_as_target():
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ({"target": (9.0, 0.0, 0.0)}, "leaves its range .* along the line"),
-        ({"target": (9.0, 0.0, 0.0), "path": "joints"}, "not reached; closest configuration"),
-        ({"target": (np.nan, 0.0, 0.0)}, "not finite"),
-        ({"target": "link_1"}, "moves with a body"),
-        ({"target": np.zeros(4)}, "must be a pose"),
+        ({"goal": (9.0, 0.0, 0.0)}, "leaves its range .* along the line"),
+        ({"goal": (9.0, 0.0, 0.0), "path": "joints"}, "not reached; closest configuration"),
+        ({"goal": (np.nan, 0.0, 0.0)}, "not finite"),
+        ({"goal": "link_1"}, "moves with a body"),
+        ({"goal": np.zeros(4)}, "must be a pose"),
         ({"frame": "hand"}, "no body or frame named 'hand'"),
         ({"duration": 0.1}, "too short: the speed limit of joint 'joint_"),
         ({"duration": -1.0}, "duration must be positive"),
@@ -161,7 +161,7 @@ def test_a_pose_a_fixed_base_and_a_frame_as_target():
     ],
 )
 def test_refusals(change, says):
-    given = {"frame": "tool", "target": TARGET, **change}
+    given = {"frame": "tool", "goal": TARGET, **change}
     with pytest.raises(rm.RemoraError, match=says):
         rm.plan_reach(ROBOT, Q, **given)
 
@@ -208,7 +208,7 @@ MOVED = "  - {duration: 4, prescribed: {joint_0: {to: 0.4}}, locked: [joint_1, j
 
 @pytest.mark.parametrize("base", ["floating", "fixed"])
 def test_a_phase_reaches_from_wherever_the_robot_is(written, base):
-    reach = f"reach: {{frame: tool, target: {AWAY}, base: {base}, path: joints}}"
+    reach = f"reach: {{frame: tool, goal: {AWAY}, base: {base}, path: joints}}"
     run = rm.load_scenario(written(f"{MOVED}  - {{duration: 20, {reach}}}\n")).run()
     assert run.status == "complete"
     tool = pose.translation(run.frame_pose("tool"))[-1]
@@ -224,17 +224,17 @@ def test_a_reach_to_a_pose_keeps_the_rest_locked(written):
     goal = rm.frame_pose(ROBOT, Q, "tool")
     place = pose.translation(goal) + np.array([-0.2, 0.1, 0.0])
     target = f"{{xyz: {place.tolist()}, rpy: [0, 0, {0.6 - 1.2 + 0.8 - 0.1}]}}"
-    reach = f"  - {{duration: 20, reach: {{frame: tool, target: {target}}}}}\n"
+    reach = f"  - {{duration: 20, reach: {{frame: tool, goal: {target}}}}}\n"
     run = rm.load_scenario(written(reach)).run()
     assert np.linalg.norm(pose.translation(run.frame_pose("tool")[-1]) - place) < 1e-6
-    reach = f"  - {{duration: 30, locked: [joint_2], reach: {{frame: tool, target: {AWAY}}}}}\n"
+    reach = f"  - {{duration: 30, locked: [joint_2], reach: {{frame: tool, goal: {AWAY}}}}}\n"
     run = rm.load_scenario(written(reach)).run()
     assert np.all(run.joint("joint_2").q == 0.8)
     assert np.linalg.norm(pose.translation(run.frame_pose("tool")[-1]) - [2.2, 0.45, 0.0]) < 1e-6
 
 
 def test_a_reach_is_resumed_and_described(written, tmp_path):
-    phases = f"  - {{duration: 20, reach: {{frame: tool, target: {AWAY}}}}}\n"
+    phases = f"  - {{duration: 20, reach: {{frame: tool, goal: {AWAY}}}}}\n"
     scenario = rm.load_scenario(written(phases))
     whole = scenario.run()
 
@@ -248,7 +248,7 @@ def test_a_reach_is_resumed_and_described(written, tmp_path):
     rest = scenario.run(tmp_path / "run", resume=True)
     assert np.array_equal(rest.q[-1], whole.q[-1])
     told = whole.settings["phases"][0]["prescribed"]["joint_0"]
-    assert told == {"reach": "tool", "target": [2.2, 0.45, 0.0], "base": "floating", "path": "line"}
+    assert told == {"reach": "tool", "goal": [2.2, 0.45, 0.0], "base": "floating", "path": "line"}
 
 
 @pytest.mark.parametrize(
@@ -264,23 +264,23 @@ def test_a_reach_is_resumed_and_described(written, tmp_path):
     ],
 )
 def test_contradictions_of_a_reach_are_found_before_the_run(written, phase, reason):
-    phases = f"  - {{duration: 20, {phase}, reach: {{frame: tool, target: {AWAY}}}}}\n"
+    phases = f"  - {{duration: 20, {phase}, reach: {{frame: tool, goal: {AWAY}}}}}\n"
     with pytest.raises(rm.errors.ModelError, match=reason):
         rm.load_scenario(written(phases))
 
 
-def test_targets_of_a_reach_that_move_or_are_unknown_are_refused(written):
+def test_goals_of_a_reach_that_move_or_are_unknown_are_refused(written):
     for target, reason in (("link_1", "moves with a body"), ("hook", "no body or frame named")):
-        phases = f"  - {{duration: 20, reach: {{frame: tool, target: {target}}}}}\n"
+        phases = f"  - {{duration: 20, reach: {{frame: tool, goal: {target}}}}}\n"
         with pytest.raises(rm.errors.ModelError, match=reason):
             rm.load_scenario(written(phases))
 
 
 def test_a_reach_on_a_drifting_base_or_out_of_reach_is_an_error_of_the_run(written):
-    phases = f"  - {{duration: 20, reach: {{frame: tool, target: {AWAY}}}}}\n"
+    phases = f"  - {{duration: 20, reach: {{frame: tool, goal: {AWAY}}}}}\n"
     drifting = rm.load_scenario(written(phases, ", base: {velocity: [0.01, 0, 0]}"))
     with pytest.raises(rm.RemoraError, match="needs zero momentum"):
         drifting.run()
-    far = written("  - {duration: 20, reach: {frame: tool, target: [9, 0, 0]}}\n")
+    far = written("  - {duration: 20, reach: {frame: tool, goal: [9, 0, 0]}}\n")
     with pytest.raises(rm.RemoraError, match=r"leaves the workspace|leaves its range"):
         rm.load_scenario(far).run()

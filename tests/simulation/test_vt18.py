@@ -18,6 +18,7 @@ from peers import mujoco_model, pinocchio_model
 from plain_settings import grouped
 from remora.algebra import dual_quaternion as dq
 from remora.algebra import pose, quaternion, screw
+from remora.dynamics.joint_arrays import LoadedState
 from remora.dynamics.maximal.newton_euler import system
 
 TIGHT = {"rtol": 2.22e-14, "atol": 1e-14}
@@ -169,7 +170,7 @@ def test_condition_number_of_s():
     """S is 47 by 47: four bodies of eight components, three joints of five reactions."""
     run = satellite("dopri5", "newton_euler")
     states = zip(run.q[::20], run.v[::20], run.tau[::20], strict=True)
-    matrices = [system(SATELLITE.robot, *state, None, {}).dense()[0] for state in states]
+    matrices = [system(SATELLITE.robot, LoadedState(*state)).dense()[0] for state in states]
     found = np.linalg.cond(np.array(matrices))
     assert matrices[0].shape == (47, 47)
     assert found[0] == pytest.approx(891.80047, rel=1e-7)

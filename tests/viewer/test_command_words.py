@@ -92,7 +92,7 @@ def test_generalized_forces_are_told_by_joint(robot):
 
 
 def test_a_reach_a_curve_and_a_sine(robot):
-    reach = {"reach": "tool", "target": [1.0, -0.5, 0.25], "base": "floating", "path": "line"}
+    reach = {"reach": "tool", "goal": [1.0, -0.5, 0.25], "base": "floating", "path": "line"}
     both = dict.fromkeys(["elbow_pitch", "wrist_pitch"], reach)
     (phase,) = told(robot, {"prescribed": both})
     assert phase.lines == ["tool reaches (1, −0.5, 0.25) m in a straight line; the base recoils"]

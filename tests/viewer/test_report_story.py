@@ -27,7 +27,7 @@ GOAL = [1.0, 0.5, 0.25]
 @pytest.fixture(scope="module")
 def told(run):
     """Return the run as if its only phase were a reach of the tool that ends in a capture."""
-    reach = {"reach": "tool", "target": GOAL, "base": "floating", "path": "line"}
+    reach = {"reach": "tool", "goal": GOAL, "base": "floating", "path": "line"}
     caught = {"condition": "capture", "grapple": "tool", "fixture": "bus", "distance": 0.1,
               "angle": 0.2, "speed": 0.05}  # fmt: skip
     phase = {"prescribed": {"elbow_pitch": reach}, "events": [["captured", "next", -1, caught]]}

@@ -6,12 +6,11 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from remora.algebra.array_ops import Array
+from remora.algebra.array_ops import Array, clip
 from remora.components.actions import Action, JointForce, Wrench
 from remora.components.component import Component, Interface
 from remora.components.context import Context
 from remora.components.parameter import parameter
-from remora.components.parameter_checks import limited
 from remora.components.signals import Signal, State
 from remora.errors import RemoraError
 from remora.model.joints import kind
@@ -66,7 +65,7 @@ class FirstOrderActuator(Component):
         """Return the rate of the torque."""
         command = at.inputs["command"]
         if self.limit is not None:
-            command = limited(command, -1.0 * self.limit, self.limit)
+            command = clip(command, -1.0 * self.limit, self.limit)
         return {"lagged": (command - at.state["lagged"]) / self.time_constant}
 
     def act(self, at: Context) -> Action | list[Action]:

@@ -8,14 +8,13 @@ from typing import Any
 import numpy as np
 
 from remora.algebra import least_squares, pose, quaternion
-from remora.algebra.array_ops import Array, asarray, less, select, stack
+from remora.algebra.array_ops import Array, asarray, clip, less, select, stack
 from remora.algebra.vector import apply
 from remora.components.actions import Action
 from remora.components.component import Component, Interface
 from remora.components.context import Context
 from remora.components.joint_signals import joint_forces
 from remora.components.parameter import parameter
-from remora.components.parameter_checks import limited
 from remora.components.signals import Signal
 from remora.errors import InvalidValue
 from remora.model.joints import turns_about_axis
@@ -93,7 +92,7 @@ class ReactionWheels(Component):
         demand = -apply(inverse, at.inputs["command"] - at.inputs["external"])
         null = -self.null_gain * inertias * (speeds - self.speeds)
         motors = demand + least_squares.projected(axes, inverse, null)
-        motors = limited(motors, -1.0 * self.max_torque, self.max_torque)
+        motors = clip(motors, -1.0 * self.max_torque, self.max_torque)
         fast, slow = less(self.max_speed, speeds), less(speeds, -1.0 * self.max_speed)
         motors = select(fast, select(less(0.0, motors), 0.0, motors), motors)
         return select(slow, select(less(motors, 0.0), 0.0, motors), motors)

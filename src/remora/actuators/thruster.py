@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from remora.algebra.array_ops import Array, ArrayLike, asarray
+from remora.algebra.array_ops import Array, ArrayLike, asarray, clip
 from remora.components.actions import Wrench
 from remora.components.component import Component, Interface
 from remora.components.context import Context
 from remora.components.parameter import parameter
-from remora.components.parameter_checks import limited
 from remora.components.signals import Signal
 from remora.model.robot import Robot
 
@@ -37,7 +36,7 @@ class Thruster(Component):
 
     def outputs(self, at: Context) -> Mapping[str, Array]:
         """Return the force."""
-        return {"force": asarray(self.thrust * limited(at.inputs["command"], 0.0, 1.0))}
+        return {"force": asarray(self.thrust * clip(at.inputs["command"], 0.0, 1.0))}
 
     def act(self, at: Context) -> Wrench:
         """Return the force on the body."""

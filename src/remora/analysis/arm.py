@@ -18,11 +18,11 @@ from remora.algebra.array_ops import Array, concatenate
 from remora.dynamics.base_requirements import require_free_base
 from remora.dynamics.floating import base_response
 from remora.dynamics.formulations import mass_matrix
-from remora.dynamics.kinematics import Target, frame_pose, jacobian
+from remora.dynamics.kinematics import frame_pose, jacobian
 from remora.dynamics.refusals import refuse_constraints
 from remora.errors import InvalidValue, UnknownName
 from remora.model.joints import is_free, kind
-from remora.model.robot import Robot
+from remora.model.robot import FrameLike, Robot
 from remora.model.topology import ancestors
 
 #: What the vehicle does while the arm moves.
@@ -64,14 +64,14 @@ def named_joints(joints: Sequence[str]) -> Sequence[str]:
     return joints
 
 
-def moving_joints(robot: Robot, target: Target) -> list[int]:
+def moving_joints(robot: Robot, frame: FrameLike) -> list[int]:
     """Return the indices of the joints of the arm that move a frame, from the base outward.
 
     Raises:
         InvalidValue: if no joint of the arm moves the frame, or the robot has active constraints.
     """
     refuse_constraints(robot, "this analysis")
-    frame = robot.frame(target)
+    frame = robot.frame(frame)
     found = [
         j
         for j in sorted(ancestors(robot, frame.body) if frame.body >= 0 else [])
@@ -116,7 +116,7 @@ def check_base(robot: Robot, base: str) -> str:
 def arm_jacobian(
     robot: Robot,
     q: Array,
-    target: Target,
+    frame: FrameLike,
     base: str = "fixed",
     point: Array | None = None,
     joints: Sequence[str] | None = None,
@@ -130,14 +130,14 @@ def arm_jacobian(
     Args:
         robot: the robot.
         q: configuration, `(..., nq)`.
-        target: the name of a body or frame, the index of a body, or a Frame.
+        frame: the name of a body or frame, the index of a body, or a Frame.
         base: a row of the table above.
-        point: where in the target's frame, `(3,)`, m.
+        point: in the frame, `(3,)`, m.
         joints: names of the joints that move; default: all but the base.
-        axes: "inertial", or "target" for the target's own axes.
+        axes: "inertial", or "frame" for the frame's own axes.
     """
     here = np.zeros(3) if point is None else point
-    J = jacobian(robot, q, target, here)
+    J = jacobian(robot, q, frame, here)
     columns = arm_speeds(robot, joints)
     arm = J[..., :, columns]
     if base == "flying":
@@ -145,7 +145,7 @@ def arm_jacobian(
     elif base == "floating":
         free = [k - 6 for k in columns]
         arm = arm + J[..., :, :6] @ base_response(robot, q)[..., :, free]
-    return arm if axes == "target" else _in_inertial_axes(frame_pose(robot, q, target), arm)
+    return arm if axes == "frame" else _in_inertial_axes(frame_pose(robot, q, frame), arm)
 
 
 def arm_inertia(
@@ -166,14 +166,14 @@ def arm_inertia(
     return linear.mirror(Hm - vector.transpose(coupling) @ linear.solve(H[..., :6, :6], coupling))
 
 
-def arm_length(robot: Robot, target: Target) -> float:
+def arm_length(robot: Robot, frame: FrameLike) -> float:
     """Return the length of the arm, m: Σ of the distances between successive joints and the frame.
 
     From the first joint that moves the frame outward, at zero positions of sliding joints. It is
     the default characteristic length, which makes angular and linear rates comparable.
     """
-    frame = robot.frame(target)
-    first = moving_joints(robot, target)[0]
+    frame = robot.frame(frame)
+    first = moving_joints(robot, frame)[0]
     links = [robot.joints[j].placement for j in ancestors(robot, frame.body) if j > first]
     steps = [pose.translation(placement) for placement in (*links, frame.placement)]
     return float(sum(np.linalg.norm(step.astype(float)) for step in steps))

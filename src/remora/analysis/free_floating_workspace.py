@@ -34,11 +34,11 @@ from remora.analysis.sampling import (
 )
 from remora.analysis.subspaces import selection
 from remora.dynamics.kernels.compiled import compile_function
-from remora.dynamics.kinematics import Target, frame_pose
+from remora.dynamics.kinematics import frame_pose
 from remora.dynamics.momentum import center_of_mass
 from remora.dynamics.refusals import without_constraints
 from remora.errors import InvalidValue, UnknownName
-from remora.model.robot import Frame, Robot
+from remora.model.robot import Frame, FrameLike, Robot
 from remora.model.state import configuration, neutral
 from remora.model.takes_robot import takes_robot
 
@@ -89,7 +89,7 @@ class FloatingWorkspace:
 @without_constraints
 def floating_workspace(
     robot: Robot,
-    target: Target,
+    frame: FrameLike,
     plane: str | None = None,
     subspace: str | ArrayLike | None = None,
     samples: int = 200_000,
@@ -102,7 +102,7 @@ def floating_workspace(
 
     Args:
         robot: a robot with a free base.
-        target: the name of a body or frame, the index of a body, or a Frame.
+        frame: the name of a body or frame, the index of a body, or a Frame.
         plane: "xy", "xz" or "yz" for a robot that moves in a plane; default: space.
         subspace: coordinates that the joints control, see `manipulability`: as many as joints;
             default: translations, in the plane or in space.
@@ -122,9 +122,9 @@ def floating_workspace(
         raise UnknownName("plane", plane, [str(name) for name in PLANES if name])
     if samples < 2:
         raise InvalidValue(f"samples={samples!r} must be at least 2")
-    chosen = joint_ranges(robot, target, joints, ranges)
+    chosen = joint_ranges(robot, frame, joints, ranges)
     rows = selection(
-        PLANES[plane] if subspace is None else subspace, characteristic_length(robot, target, None)
+        PLANES[plane] if subspace is None else subspace, characteristic_length(robot, frame, None)
     )
     d = parameters(chosen)
     if len(rows) != d or any(not r.lower for r in chosen):
@@ -135,7 +135,7 @@ def floating_workspace(
             "or another subspace"
         )
     rest = neutral(robot) if q is None else configuration(robot, q)
-    fixed = {"ranges": chosen, "q0": rest, "target": robot.frame(target), "rows": rows}
+    fixed = {"ranges": chosen, "q0": rest, "frame": robot.frame(frame), "rows": rows}
     kernel: Any = compile_function(
         floating_point, robot, shapes={"u": (d,)}, fixed=fixed, arguments=("u",)
     )
@@ -157,15 +157,15 @@ def floating_workspace(
 
 
 def floating_point(
-    robot: Robot, u: Array, ranges: Sequence[JointRange], q0: Array, target: Frame, rows: Array
+    robot: Robot, u: Array, ranges: Sequence[JointRange], q0: Array, frame: Frame, rows: Array
 ) -> tuple[Array, Array]:
     """Return the distance from the centre of mass `(..., 1)` and the Jacobian `(..., k, n)`.
 
     The Jacobian is in the vehicle's axes as in q0; its determinant does not depend on them.
     """
     q = configurations(ranges, q0, u)
-    away = pose.translation(frame_pose(robot, q, target)) - center_of_mass(robot, q)
-    J = arm_jacobian(robot, q, target, "floating", joints=[r.name for r in ranges])
+    away = pose.translation(frame_pose(robot, q, frame)) - center_of_mass(robot, q)
+    J = arm_jacobian(robot, q, frame, "floating", joints=[r.name for r in ranges])
     return sqrt(dot(away, away)), rows @ J
 
 

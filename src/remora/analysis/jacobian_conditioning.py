@@ -20,12 +20,11 @@ from remora.algebra.array_ops import Array, ArrayLike
 from remora.analysis.arm import arm_speeds, check_base
 from remora.analysis.manipulability import characteristic_length, ellipsoid_matrix
 from remora.analysis.sampling import joint_ranges
-from remora.dynamics.kinematics import Target
 from remora.dynamics.refusals import without_constraints
 from remora.errors import InvalidValue, ShapeError
 from remora.model.joints import in_coordinates, kind
 from remora.model.numbers import finite
-from remora.model.robot import Robot
+from remora.model.robot import FrameLike, Robot
 from remora.model.state import configuration, integrate, neutral
 from remora.model.takes_robot import takes_robot
 
@@ -138,7 +137,7 @@ class Conditioning:
 def conditioning(
     robot: Robot,
     q: ArrayLike,
-    target: Target,
+    frame: FrameLike,
     base: str = "fixed",
     subspace: str | ArrayLike = "translation",
     length: float | None = None,
@@ -151,7 +150,7 @@ def conditioning(
     Args:
         robot: the robot.
         q: configurations, `(n, nq)`: `run.q` of a run, or a planned path.
-        target: the name of a body or frame, the index of a body, or a Frame.
+        frame: the name of a body or frame, the index of a body, or a Frame.
         base: "fixed", "flying" or "floating" (then the Jacobian is the generalized one).
         subspace: of the twist, as for `manipulability`.
         length: characteristic length, m, where the subspace has angles and lengths.
@@ -171,13 +170,13 @@ def conditioning(
     if times.shape != (len(q),):
         raise ShapeError(f"t must have shape ({len(q)},), one time for each q, not {times.shape}")
     check_base(robot, base)
-    size = characteristic_length(robot, target, length)
+    size = characteristic_length(robot, frame, length)
 
     def sigma(q: Array) -> Array:
-        B = ellipsoid_matrix(robot, q, target, base, "kinematic", subspace, size, joints=joints)
+        B = ellipsoid_matrix(robot, q, frame, base, "kinematic", subspace, size, joints=joints)
         return singular_values.singular_values(B)
 
-    rank = _general_rank(robot, target, sigma)
+    rank = _general_rank(robot, frame, sigma)
     found = sigma(q)[:, :rank]
     far = np.full(len(q), np.nan)
     if joint_distances:
@@ -185,7 +184,7 @@ def conditioning(
         far = _joint_distance(robot, q, columns, found[:, -1], lambda x: sigma(x)[:, rank - 1])
     names, angular, distance, share = _limits(robot, q)
     return Conditioning(
-        times, found, far, distance, share, names, angular, robot.frame(target).name, base, size,
+        times, found, far, distance, share, names, angular, robot.frame(frame).name, base, size,
         t is not None,
     )  # fmt: skip
 
@@ -207,9 +206,9 @@ def _joint_distance(
     return np.divide(smallest, slope, out=np.where(smallest > 0.0, np.inf, 0.0), where=slope > 0.0)
 
 
-def _general_rank(robot: Robot, target: Target, sigma: Callable[[Array], Array]) -> int:
+def _general_rank(robot: Robot, frame: FrameLike, sigma: Callable[[Array], Array]) -> int:
     """Return the rank that S J has in general: the largest of random configurations."""
-    ranges = joint_ranges(robot, target, sliding=True)
+    ranges = joint_ranges(robot, frame, sliding=True)
     rng = np.random.default_rng(0)
     q = np.repeat(neutral(robot)[None], _POSES, axis=0)
     for r in ranges:
@@ -220,9 +219,7 @@ def _general_rank(robot: Robot, target: Target, sigma: Callable[[Array], Array])
     values = sigma(q)
     rank = int(np.max(np.sum(values > _ZERO * values[:, :1], axis=1)))
     if not rank:
-        raise InvalidValue(
-            f"no joint moves the frame {robot.frame(target).name!r} in this subspace"
-        )
+        raise InvalidValue(f"no joint moves the frame {robot.frame(frame).name!r} in this subspace")
     return rank
 
 

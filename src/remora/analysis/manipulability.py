@@ -32,17 +32,17 @@ from remora.analysis.arm import (
 )
 from remora.analysis.subspaces import selection
 from remora.dynamics.joint_arrays import batch_shape, with_batch
-from remora.dynamics.kinematics import Target, frame_pose
+from remora.dynamics.kinematics import frame_pose
 from remora.dynamics.refusals import needs_dynamics, without_constraints
 from remora.errors import InvalidValue, ShapeError, UnknownName
 from remora.model.numbers import finite
-from remora.model.robot import Robot
+from remora.model.robot import FrameLike, Robot
 from remora.model.state import configuration
 from remora.model.takes_robot import takes_robot
 
 #: Kinds of ellipsoids, and the limits that `scale="limits"` takes.
 KINDS = {"kinematic": "velocity", "static": "effort", "dynamic": "effort"}
-AXES = ("inertial", "target")
+AXES = ("inertial", "frame")
 
 
 class Manipulability(NamedTuple):
@@ -83,7 +83,7 @@ class Manipulability(NamedTuple):
 def manipulability(
     robot: Robot,
     q: ArrayLike,
-    target: Target,
+    frame: FrameLike,
     base: str = "fixed",
     kind: str = "kinematic",
     subspace: str | ArrayLike = "translation",
@@ -98,7 +98,7 @@ def manipulability(
     Args:
         robot: the robot; a robot without a free base has the base "fixed".
         q: configuration, `(..., nq)`.
-        target: the name of a body or frame, the index of a body, or a Frame.
+        frame: the name of a body or frame, the index of a body, or a Frame.
         base: "fixed": the vehicle is held; "flying": it is actuated like a joint; "floating": it
             recoils at zero momentum.
         kind: "kinematic", "static" or "dynamic", see the module's table. A static ellipsoid is
@@ -107,11 +107,11 @@ def manipulability(
             twist [ω, v].
         length: characteristic length in m that multiplies angular rates (divides torques) where
             the subspace mixes both; default: the length of the arm.
-        point: where in the target's frame, `(3,)`, m.
+        point: in the frame, `(3,)`, m.
         joints: names of the joints that move, the others are locked; default: all but the base.
         scale: joint speeds (kinematic) or forces that count as one unit, `(n,)`; "limits" for the
             joints' limits; default: 1 rad/s, 1 m/s, 1 N m, 1 N. A flying base has its six first.
-        axes: of the subspace: "inertial", or "target" for the target's own.
+        axes: of the subspace: "inertial", or "frame" for the frame's own.
 
     Raises:
         InvalidValue: if no joint of the arm moves the frame, or a limit that `scale` needs is
@@ -127,12 +127,12 @@ def manipulability(
         True
     """
     q = configuration(robot, q)
-    size = characteristic_length(robot, target, length)
+    size = characteristic_length(robot, frame, length)
     B = ellipsoid_matrix(
-        robot, q, target, base, kind, subspace, size, point, joints, scale, axes
+        robot, q, frame, base, kind, subspace, size, point, joints, scale, axes
     )  # fmt: skip
     sigma, U = semi_axes_of(B, kind)
-    x = frame_pose(robot, q, target)
+    x = frame_pose(robot, q, frame)
     center = pose.transform_point(x, finite("point", point, 3))
     batch = batch_shape(q, sigma)
     return Manipulability(
@@ -153,18 +153,18 @@ def semi_axes_of(B: Array, kind: str) -> tuple[Array, Array]:
     return sigma, U
 
 
-def characteristic_length(robot: Robot, target: Target, length: float | None) -> float:
+def characteristic_length(robot: Robot, frame: FrameLike, length: float | None) -> float:
     """Return the characteristic length in m: as given, or the length of the arm."""
-    moving_joints(robot, target)  # or refuse
+    moving_joints(robot, frame)  # or refuse
     if length is not None:
         return float(length)
-    return arm_length(robot, target) or 1.0
+    return arm_length(robot, frame) or 1.0
 
 
 def ellipsoid_matrix(
     robot: Robot,
     q: Array,
-    target: Target,
+    frame: FrameLike,
     base: str,
     kind: str,
     subspace: str | ArrayLike,
@@ -179,11 +179,11 @@ def ellipsoid_matrix(
         raise UnknownName("kind of ellipsoid", kind, KINDS)
     if axes not in AXES:
         raise UnknownName("axes", axes, AXES)
-    moving_joints(robot, target)
+    moving_joints(robot, frame)
     check_base(robot, base)
     S = selection(subspace, length)
     units = _units(robot, base, kind, joints, scale)
-    J = S @ arm_jacobian(robot, q, target, base, finite("point", point, 3), joints, axes)
+    J = S @ arm_jacobian(robot, q, frame, base, finite("point", point, 3), joints, axes)
     if kind == "kinematic":
         return J * units
     return (

@@ -13,12 +13,11 @@ from remora.algebra.array_ops import Array, ArrayLike, asarray, stack
 from remora.analysis.arm import base_speeds
 from remora.analysis.manipulability import characteristic_length, ellipsoid_matrix
 from remora.dynamics.kernels.compiled import compile_function
-from remora.dynamics.kinematics import Target
 from remora.dynamics.refusals import without_constraints
 from remora.errors import InvalidValue, UnknownName
 from remora.model.joints import in_coordinates
 from remora.model.numbers import finite
-from remora.model.robot import Robot
+from remora.model.robot import FrameLike, Robot
 from remora.model.state import configuration, neutral
 from remora.model.takes_robot import takes_robot
 
@@ -43,7 +42,7 @@ MEASURES: Mapping[str, Callable[[Array], Array]] = MappingProxyType({
 def measure(
     robot: Robot,
     q: Array,
-    target: Target,
+    frame: FrameLike,
     name: str,
     base: str,
     kind: str,
@@ -56,7 +55,7 @@ def measure(
     Measures of a static ellipsoid are those of S J, whose semi-axes are the reciprocals.
     """
     return MEASURES[name](
-        ellipsoid_matrix(robot, q, target, base, kind, subspace, length, joints=joints)
+        ellipsoid_matrix(robot, q, frame, base, kind, subspace, length, joints=joints)
     )
 
 
@@ -71,7 +70,7 @@ def check_measure(name: str) -> str:
 @without_constraints
 def manipulability_map(
     robot: Robot,
-    target: Target,
+    frame: FrameLike,
     grid: Mapping[str, ArrayLike],
     measure: str = "volume",
     base: str = "fixed",
@@ -89,7 +88,7 @@ def manipulability_map(
 
     Args:
         robot: the robot.
-        target: the name of a body or frame, the index of a body, or a Frame.
+        frame: the name of a body or frame, the index of a body, or a Frame.
         grid: positions by joint, rad or m: `{"shoulder": (n,), "elbow": (m,)}`.
         measure: "volume" (Yoshikawa's), "condition", "smallest" or "largest" semi-axis.
         base: as for `manipulability`, like the following.
@@ -115,9 +114,9 @@ def manipulability_map(
     axes = grid_axes(robot, grid)
     rest = neutral(robot) if q is None else configuration(robot, q)
     fixed = {
-        "target": target, "places": tuple(axes), "q0": rest, "name": measure, "base": base,
+        "frame": frame, "places": tuple(axes), "q0": rest, "name": measure, "base": base,
         "kind": kind, "subspace": subspace, "joints": joints,
-        "length": characteristic_length(robot, target, length),
+        "length": characteristic_length(robot, frame, length),
     }  # fmt: skip
     kernel = compile_function(
         swept_measure, robot, shapes={"swept": (len(axes),)}, fixed=fixed, arguments=("swept",)
@@ -152,7 +151,7 @@ def swept_measure(
     swept: Array,
     places: Sequence[int],
     q0: Array,
-    target: Target,
+    frame: FrameLike,
     name: str,
     base: str,
     kind: str,
@@ -162,7 +161,7 @@ def swept_measure(
 ) -> Array:
     """Return a measure `(..., 1)` with the coordinates `places` of q0 at `swept`."""
     q = with_coordinates(q0, places, swept)
-    return stack([measure(robot, q, target, name, base, kind, subspace, length, joints)])
+    return stack([measure(robot, q, frame, name, base, kind, subspace, length, joints)])
 
 
 def with_coordinates(q0: Array, places: Sequence[int], values: Array) -> Array:

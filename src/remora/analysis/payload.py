@@ -24,12 +24,12 @@ from remora.analysis.pseudo_inertia import (
 )
 from remora.dynamics.derivatives.regressor import inertia_regressor
 from remora.dynamics.formulations import inverse_dynamics
-from remora.dynamics.kinematics import Target, frame_pose, frame_twist
+from remora.dynamics.kinematics import frame_pose, frame_twist
 from remora.dynamics.momentum import momentum as robot_momentum
 from remora.dynamics.refusals import needs_dynamics
 from remora.errors import InvalidValue, ShapeError
 from remora.model.numbers import finite
-from remora.model.robot import Robot
+from remora.model.robot import FrameLike, Robot
 from remora.model.state import configuration, velocity
 from remora.model.takes_robot import takes_robot
 
@@ -107,7 +107,7 @@ def identify_payload(
     robot: Robot,
     q: ArrayLike,
     v: ArrayLike,
-    target: Target,
+    frame: FrameLike,
     momentum: ArrayLike | None = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0),
     vdot: ArrayLike | None = None,
     tau: ArrayLike | None = None,
@@ -119,7 +119,7 @@ def identify_payload(
         robot: the robot without the payload; on a free base for momentum.
         q: recorded configurations, `(n, nq)`.
         v: recorded velocities, `(n, nv)`.
-        target: frame that carries the payload; the parameters are about its origin, in its axes.
+        frame: frame that carries the payload; the parameters are about its origin, in its axes.
         momentum: total momentum of robot and payload [linear, angular about the inertial origin],
             `(6,)`, inertial axes; None: constant but unknown, and estimated too. The default is
             rest at the start. Gravity and external loads must not act.
@@ -144,7 +144,7 @@ def identify_payload(
             f"the base of robot {robot.name!r} is not free, so momentum is not conserved: give tau "
             "and vdot"
         )
-    rows, data = _rows(robot, q, v, target, momentum, vdot, tau)
+    rows, data = _rows(robot, q, v, frame, momentum, vdot, tau)
     extra = 6 if momentum is None and robot.joints[0].kind == "free" else 0
     found, covariance, residual = _weighted(rows, data, extra)
     estimate = found[:10]
@@ -157,7 +157,7 @@ def identify_payload(
     return PayloadEstimate(constrained, spread, confidence, sure, estimate, residual, len(q))
 
 
-def momentum_regressor(robot: Robot, q: ArrayLike, v: ArrayLike, target: Target) -> Array:
+def momentum_regressor(robot: Robot, q: ArrayLike, v: ArrayLike, frame: FrameLike) -> Array:
     """Return B `(..., 6, 10)`: momentum of a payload per unit of its parameters.
 
     [linear, angular about the inertial origin], inertial axes. In the frame's own:
@@ -167,10 +167,10 @@ def momentum_regressor(robot: Robot, q: ArrayLike, v: ArrayLike, target: Target)
         robot: the robot.
         q: configuration, `(..., nq)`.
         v: velocity, `(..., nv)`.
-        target: frame that carries the payload.
+        frame: frame that carries the payload.
     """
     q, v = configuration(robot, q), velocity(robot, v)
-    twist = frame_twist(robot, q, v, target)
+    twist = frame_twist(robot, q, v, frame)
     omega, speed = twist[..., :3], twist[..., 3:]
     zero = 0.0 * omega[..., :, None]
     linear = concatenate([speed[..., :, None], vector.skew(omega), *[zero] * 6])
@@ -182,11 +182,11 @@ def momentum_regressor(robot: Robot, q: ArrayLike, v: ArrayLike, target: Target)
     )
     angular = concatenate([zero, -vector.skew(speed), moments])
     own = concatenate([linear, angular], trailing=2)
-    return screw.columns_to_outer(screw.transform(frame_pose(robot, q, target)), own)
+    return screw.columns_to_outer(screw.transform(frame_pose(robot, q, frame)), own)
 
 
 def _rows(
-    robot: Robot, q: Array, v: Array, target: Target, momentum: ArrayLike | None,
+    robot: Robot, q: Array, v: Array, frame: FrameLike, momentum: ArrayLike | None,
     vdot: ArrayLike | None, tau: ArrayLike | None,
 ) -> tuple[Array, Array]:  # fmt: skip
     """Return regressor `(n, r, 10 or 16)` and data `(n, r)`, blocks scaled by their size."""
@@ -195,7 +195,7 @@ def _rows(
     n = len(q)
     unknown = robot.joints[0].kind == "free" and momentum is None
     if robot.joints[0].kind == "free":
-        B = momentum_regressor(robot, q, v, target)
+        B = momentum_regressor(robot, q, v, frame)
         own = robot_momentum(robot, q, v)
         given = np.zeros(6) if momentum is None else finite("momentum", momentum, 6)
         if unknown:
@@ -208,7 +208,7 @@ def _rows(
         forces, rates = velocity(robot, tau, "tau"), velocity(robot, vdot, "vdot")
         if forces.shape != v.shape or rates.shape != v.shape:
             raise ShapeError(f"tau and vdot must have shape {v.shape}, like v")
-        frame = robot.frame(target)
+        frame = robot.frame(frame)
         whole = inertia_regressor(robot, q, v, rates)
         Y = whole[..., 10 * frame.body : 10 * frame.body + 10] @ move_matrix(frame.placement)
         left = forces - inverse_dynamics(robot, q, v, rates)

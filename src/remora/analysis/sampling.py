@@ -16,10 +16,9 @@ import numpy as np
 from remora.algebra import selections
 from remora.algebra.array_ops import Array, ArrayLike, asarray, cos, sin, sqrt, stack
 from remora.analysis.arm import moving_joints, named_joints
-from remora.dynamics.kinematics import Target
 from remora.errors import InvalidValue, UnknownName
 from remora.model.joints import in_coordinates, is_free, kind
-from remora.model.robot import Joint, Robot
+from remora.model.robot import FrameLike, Joint, Robot
 from remora.planning.joint_ranges import UNBOUNDED, JointRanges
 from remora.planning.joint_ranges import joint_ranges as planned_ranges
 
@@ -54,7 +53,7 @@ class JointRange:
 
 def joint_ranges(
     robot: Robot,
-    target: Target,
+    frame: FrameLike,
     joints: Sequence[str] | None = None,
     ranges: Ranges | None = None,
     sliding: bool = False,
@@ -63,7 +62,7 @@ def joint_ranges(
 
     Args:
         robot: the robot.
-        target: the name of a body or frame, the index of a body, or a Frame.
+        frame: the name of a body or frame, the index of a body, or a Frame.
         joints: names of the joints that move; default: all that move the frame.
         ranges: other ranges than the joints' limits, by joint: `{"elbow": (-1.0, 1.0)}`.
         sliding: whether lengths without limits are allowed; their range is then infinite.
@@ -71,7 +70,7 @@ def joint_ranges(
     Raises:
         InvalidValue: if a length has no limits, or a range is empty.
     """
-    moving = [_leader(robot, j) for j in moving_joints(robot, target)]
+    moving = [_leader(robot, j) for j in moving_joints(robot, frame)]
     names = list(dict.fromkeys(robot.joints[j].name for j in moving))
     for name in named_joints(joints or ()):
         if name not in names:

@@ -30,11 +30,11 @@ from remora.analysis.checkpoints import Checkpoint, Progress
 from remora.analysis.robot_errors import RobotError, deviated, robot_errors
 from remora.dynamics.floating import base_response
 from remora.dynamics.formulations import mass_matrix
-from remora.dynamics.kinematics import Target, frame_pose
+from remora.dynamics.kinematics import frame_pose
 from remora.dynamics.momentum import momentum
 from remora.dynamics.refusals import without_constraints
 from remora.errors import InvalidValue, ShapeError
-from remora.model.robot import Frame, Robot
+from remora.model.robot import Frame, FrameLike, Robot
 from remora.model.state import configuration, difference, integrate
 from remora.model.takes_robot import takes_robot
 
@@ -157,7 +157,7 @@ class MissSensitivity:
 def miss_sensitivity(
     robot: Robot,
     q: ArrayLike,
-    target: Target,
+    frame: FrameLike,
     errors: Mapping[str, float],
     base: str = "floating",
 ) -> MissSensitivity:
@@ -167,7 +167,7 @@ def miss_sensitivity(
         robot: the robot.
         q: path of configurations, `(n, nq)`; between them the joints move evenly. Of a floating
             base only the first pose is used.
-        target: the name of a body or frame, the index of a body, or a Frame.
+        frame: the name of a body or frame, the index of a body, or a Frame.
         errors: standard deviations by name: `mass` and `inertia` (parts of the nominal values),
             `com` and `length` (m) of all, or `arm.mass`, `elbow.length` of one. Lengths are the
             positions of joints, and of the frame, on the bodies that carry them.
@@ -183,8 +183,8 @@ def miss_sensitivity(
     if base == "flying":
         raise InvalidValue("a flying base is moved by its own controller: fixed or floating")
     check_base(robot, base)
-    moving_joints(robot, target)
-    frame = robot.frame(target)
+    moving_joints(robot, frame)
+    frame = robot.frame(frame)
     rows = robot_errors(robot, errors, frame)
     labels = tuple(label for row in rows for label in row.labels)
     sizes = np.array([row.deviation for row in rows for _ in row.labels])

@@ -8,6 +8,7 @@ its step where it fails, so that the end is known to a millionth of the arm's le
 
 from __future__ import annotations
 
+import functools
 import importlib
 import math
 from collections.abc import Sequence
@@ -18,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from remora.algebra import linear, pose, singular_values, vector
-from remora.algebra.array_ops import Array, ArrayLike, concatenate, is_symbolic, stack
+from remora.algebra.array_ops import Array, ArrayLike, concatenate, stack
 from remora.analysis.arm import (
     arm_jacobian,
     arm_length,
@@ -31,12 +32,12 @@ from remora.analysis.sampling import JointRange, Ranges, joint_ranges
 from remora.analysis.subspaces import selection
 from remora.dynamics.floating import base_response
 from remora.dynamics.kernels.compiled import compile_function
-from remora.dynamics.kinematics import Target, frame_pose
+from remora.dynamics.kinematics import frame_pose
 from remora.dynamics.refusals import without_constraints
 from remora.errors import InvalidValue, ShapeError, UnknownName
 from remora.model.numbers import finite
-from remora.model.robot import Frame, Robot
-from remora.model.state import configuration, integrate, log_rate
+from remora.model.robot import Frame, FrameLike, Robot
+from remora.model.state import configuration, integrate, log_rate, runge_kutta_step
 from remora.model.takes_robot import takes_robot
 
 #: Coordinates that span a plane, and those of space.
@@ -101,7 +102,7 @@ class StraightPathWorkspace:
 def straight_path_workspace(
     robot: Robot,
     q: ArrayLike,
-    target: Target,
+    frame: FrameLike,
     base: str = "floating",
     plane: str | None = None,
     directions: int | ArrayLike = 360,
@@ -115,7 +116,7 @@ def straight_path_workspace(
     Args:
         robot: the robot.
         q: configuration at the start, `(nq,)`.
-        target: the name of a body or frame, the index of a body, or a Frame.
+        frame: the name of a body or frame, the index of a body, or a Frame.
         base: "fixed", or "floating": the vehicle recoils at zero momentum.
         plane: "xy", "xz" or "yz" for lines in a plane; default: lines in space.
         directions: number of lines, evenly spread, or directions `(n, 3)`.
@@ -136,13 +137,13 @@ def straight_path_workspace(
         raise UnknownName("plane", plane, [str(name) for name in PLANES if name])
     if base == "flying" or check_base(robot, base) == "flying":
         raise UnknownName("base of a straight path", base, ("fixed", "floating"))
-    moving_joints(robot, target)
-    limits = _limits(robot, target, ranges)
-    length = arm_length(robot, target) or 1.0
+    moving_joints(robot, frame)
+    limits = _limits(robot, frame, ranges)
+    length = arm_length(robot, frame) or 1.0
     lines = _directions(directions, plane)
     rows = _rows(plane, hold_orientation)
     fixed = {
-        "target": robot.frame(target), "base": base, "rows": rows, "length": length,
+        "frame": robot.frame(frame), "base": base, "rows": rows, "length": length,
         "joints": tuple(r.name for r in limits),
     }  # fmt: skip
     shapes = {"direction": (3,), "h": (1,)}
@@ -159,49 +160,41 @@ def straight_path_workspace(
 
 
 def straight_state(
-    robot: Robot, q: Array, target: Frame, base: str, rows: Array, length: float,
+    robot: Robot, q: Array, frame: Frame, base: str, rows: Array, length: float,
     joints: Sequence[str],
 ) -> tuple[Array, Array]:  # fmt: skip
     """Return the frame's position `(..., 3)` and the smallest singular value `(..., 1)`."""
-    J = _task(robot, q, target, base, rows, length, joints)
+    J = _task(robot, q, frame, base, rows, length, joints)
     sigma = singular_values.singular_values(J)
-    return pose.translation(frame_pose(robot, q, target)), stack([sigma[..., -1]])
+    return pose.translation(frame_pose(robot, q, frame)), stack([sigma[..., -1]])
 
 
 def straight_step(
-    robot: Robot, q: Array, direction: Array, h: Array, target: Frame, base: str, rows: Array,
+    robot: Robot, q: Array, direction: Array, h: Array, frame: Frame, base: str, rows: Array,
     length: float, joints: Sequence[str],
 ) -> Array:  # fmt: skip
-    """Return q `(..., nq)` after the frame has moved by h along a direction, order 4.
+    """Return q `(..., nq)` after the frame has moved by h along a direction, order 4."""
 
-    Munthe-Kaas: a Runge-Kutta step for the tangent vector u, q(t) = q exp(u) [MK99].
-    """
+    def velocity(_: float, q: Array) -> Array:
+        return _velocity(robot, q, direction, frame, base, rows, length, joints)
 
-    def rate(u: Array) -> Array:
-        there = integrate(robot, q, u)
-        v = _velocity(robot, there, direction, target, base, rows, length, joints)
-        return log_rate(robot, u, v)
-
-    k1 = rate(np.zeros(robot.nv) if not is_symbolic(q) else 0.0 * q[..., :1] * np.zeros(robot.nv))
-    k2 = rate(0.5 * h * k1)
-    k3 = rate(0.5 * h * k2)
-    k4 = rate(h * k3)
-    return integrate(robot, q, h / 6.0 * (k1 + 2.0 * k2 + 2.0 * k3 + k4))
+    moved, in_chart = functools.partial(integrate, robot), functools.partial(log_rate, robot)
+    return runge_kutta_step(velocity, q, h, moved, in_chart)
 
 
 def _task(
-    robot: Robot, q: Array, target: Frame, base: str, rows: Array, length: float,
+    robot: Robot, q: Array, frame: Frame, base: str, rows: Array, length: float,
     joints: Sequence[str],
 ) -> Array:  # fmt: skip
-    return selection(rows, length) @ arm_jacobian(robot, q, target, base, joints=joints)
+    return selection(rows, length) @ arm_jacobian(robot, q, frame, base, joints=joints)
 
 
 def _velocity(
-    robot: Robot, q: Array, direction: Array, target: Frame, base: str, rows: Array, length: float,
+    robot: Robot, q: Array, direction: Array, frame: Frame, base: str, rows: Array, length: float,
     joints: Sequence[str],
 ) -> Array:  # fmt: skip
     """Return v `(..., nv)` that moves the frame with `direction`: v_m = Jᵀ (J Jᵀ)⁻¹ d."""
-    J = _task(robot, q, target, base, rows, length, joints)
+    J = _task(robot, q, frame, base, rows, length, joints)
     wanted = vector.apply(rows[:, 3:], direction)
     back = linear.solve(linear.mirror(J @ vector.transpose(J)), wanted[..., :, None])
     moving = (vector.transpose(J) @ back)[..., 0]
@@ -248,10 +241,10 @@ def sphere_directions(count: int) -> Array:
     return np.stack([r * np.cos(angle), r * np.sin(angle), z], axis=-1)
 
 
-def _limits(robot: Robot, target: Target, ranges: Ranges | None) -> list[JointRange]:
+def _limits(robot: Robot, frame: FrameLike, ranges: Ranges | None) -> list[JointRange]:
     """Return the ranges of the joints; those without limits are infinite."""
     found: list[JointRange] = []
-    for r in joint_ranges(robot, target, None, ranges, sliding=True):
+    for r in joint_ranges(robot, frame, None, ranges, sliding=True):
         free = r.default
         infinite = (math.inf,) * len(r.lower)
         own = robot.joints[robot.joint_index(r.name)].limits

@@ -36,11 +36,11 @@ from remora.analysis.sampling import (
 )
 from remora.codegen.gpu import cuda_kernel
 from remora.dynamics.kernels.compiled import TARGETS, compile_function
-from remora.dynamics.kinematics import Target, frame_pose
+from remora.dynamics.kinematics import frame_pose
 from remora.dynamics.refusals import without_constraints
 from remora.errors import InvalidValue, UnknownName
 from remora.model.joints import kind as joint_kind
-from remora.model.robot import Frame, Robot
+from remora.model.robot import Frame, FrameLike, Robot
 from remora.model.state import configuration, neutral
 from remora.model.takes_robot import takes_robot
 
@@ -65,7 +65,7 @@ class Workspace:
 
     Attributes:
         kind: "reachable" or "dexterous".
-        target: name of the frame.
+        frame: name of the frame.
         axes: names of the grid's axes, such as ("x", "y").
         grid: position and spacing of the cells, in the inertial frame, where the vehicle is held.
         reached: cells that the frame reaches.
@@ -81,7 +81,7 @@ class Workspace:
     """
 
     kind: str
-    target: str
+    frame: str
     axes: tuple[str, ...]
     grid: Grid
     reached: Mask
@@ -174,7 +174,7 @@ class Workspace:
 @without_constraints
 def workspace(
     robot: Robot,
-    target: Target,
+    frame: FrameLike,
     kind: Literal["reachable", "dexterous"] = "reachable",
     plane: str | None = None,
     samples: int = 1_000_000,
@@ -187,7 +187,7 @@ def workspace(
     ranges: Ranges | None = None,
     q: ArrayLike | None = None,
     threads: int = 1,
-    device: Literal["cpu", "cuda"] = "cpu",
+    target: Literal["cpu", "cuda"] = "cpu",
     progress: Progress | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
 ) -> Workspace:
@@ -195,7 +195,7 @@ def workspace(
 
     Args:
         robot: the robot.
-        target: the name of a body or frame, the index of a body, or a Frame.
+        frame: the name of a body or frame, the index of a body, or a Frame.
         kind: "reachable": positions that the frame reaches; "dexterous": those that it reaches in
             every orientation (in space: with its z axis in every direction).
         plane: "xy", "xz" or "yz" for an arm that moves in a plane; default: space.
@@ -212,7 +212,7 @@ def workspace(
             around, [-π, π]; one that slides needs a range.
         q: configuration of everything else, `(nq,)`; default: neutral.
         threads: number of CPU threads; 0 for one per processor.
-        device: "cpu", or "cuda" for the same kernel on a GPU.
+        target: "cpu", or "cuda" for the same kernel on a GPU.
         progress: called with the numbers of samples done and wanted.
         checkpoint: file (.npz) that keeps what was sampled, so that an interrupted computation
             continues there; deleted at the end.
@@ -227,29 +227,29 @@ def workspace(
         >>> space.mask.shape
         (20, 20, 18)
     """
-    settings = _checked(robot, target, kind, plane, samples, measure, orientations, device)
+    settings = _checked(robot, frame, kind, plane, samples, measure, orientations, target)
     span = PLANES[plane]
-    chosen = joint_ranges(robot, target, joints, ranges)
+    chosen = joint_ranges(robot, frame, joints, ranges)
     rest = neutral(robot) if q is None else configuration(robot, q)
-    grid = ball_grid(*_sphere(robot, target, chosen, rest, span), cells)
+    grid = ball_grid(*_sphere(robot, frame, chosen, rest, span), cells)
     bins = count_of(orientations, plane) if kind == "dexterous" else 0
     fixed: dict[str, Any] = {
-        "target": robot.frame(target), "ranges": chosen, "q0": rest, "measure": measure,
+        "frame": robot.frame(frame), "ranges": chosen, "q0": rest, "measure": measure,
         "subspace": subspace if subspace is not None else plane or "translation",
-        "length": characteristic_length(robot, target, None),
+        "length": characteristic_length(robot, frame, None),
         "joints": tuple(r.name for r in chosen),
     }  # fmt: skip
     kernel, near = (
         compile_function(
             function, robot, shapes={"index": (1,), "u": (parameters(chosen),)}, fixed=fixed,
-            arguments=arguments, target=device,
+            arguments=arguments, target=target,
         )
         for function, arguments in ((sampled_point, ("index",)), (point_of, ("u",)))
     )  # fmt: skip
-    total = _Totals(grid, bins, measure == "condition", device)
+    total = _Totals(grid, bins, measure == "condition", target)
     saved = Checkpoint(checkpoint, (robot, fixed, grid, bins, settings))
     start = saved.restore(total.arrays)
-    options = {} if device == "cuda" else {"threads": threads}
+    options = {} if target == "cuda" else {"threads": threads}
     try:
         for first in range(start, samples, CHUNK):
             last = min(first + CHUNK, samples)
@@ -265,10 +265,10 @@ def workspace(
         raise
     saved.done()
     total.refine(refine, parameters(chosen), plane, span, lambda u: near(u, **options))
-    found = total.result(robot.frame(target), kind, plane, measure, samples, chosen)
+    found = total.result(robot.frame(frame), kind, plane, measure, samples, chosen)
     if not found.mask.any():
         raise InvalidValue(
-            f"the {kind} workspace of {robot.frame(target).name!r} is empty: no cell of "
+            f"the {kind} workspace of {robot.frame(frame).name!r} is empty: no cell of "
             f"{grid.spacing:.3g} m "
             + (
                 f"is reached in all {bins} orientations by {samples:,} samples"
@@ -284,7 +284,7 @@ def sampled_point(
     index: Array,
     ranges: Sequence[JointRange],
     q0: Array,
-    target: Frame,
+    frame: Frame,
     measure: str,
     subspace: str | ArrayLike,
     length: float,
@@ -297,14 +297,14 @@ def sampled_point(
         index: number of the sample, `(..., 1)`.
         ranges: ranges of the sampled joints.
         q0: configuration of everything else, `(nq,)`.
-        target: the frame.
+        frame: the frame.
         measure: name of the measure.
         subspace: of the measure.
         length: characteristic length, m.
         joints: names of the sampled joints.
     """
     u = additive_recurrence(index, parameters(ranges))
-    return point_of(robot, u, ranges, q0, target, measure, subspace, length, joints)
+    return point_of(robot, u, ranges, q0, frame, measure, subspace, length, joints)
 
 
 def point_of(
@@ -312,7 +312,7 @@ def point_of(
     u: Array,
     ranges: Sequence[JointRange],
     q0: Array,
-    target: Frame,
+    frame: Frame,
     measure: str,
     subspace: str | ArrayLike,
     length: float,
@@ -325,24 +325,24 @@ def point_of(
         u: where the joints are in their ranges, `(..., d)` in [0, 1].
         ranges: ranges of the sampled joints.
         q0: configuration of everything else, `(nq,)`.
-        target: the frame.
+        frame: the frame.
         measure: name of the measure.
         subspace: of the measure.
         length: characteristic length, m.
         joints: names of the sampled joints.
     """
     q = configurations(ranges, q0, u)
-    x = frame_pose(robot, q, target)
-    B = ellipsoid_matrix(robot, q, target, "fixed", "kinematic", subspace, length, joints=joints)
+    x = frame_pose(robot, q, frame)
+    B = ellipsoid_matrix(robot, q, frame, "fixed", "kinematic", subspace, length, joints=joints)
     return pose.translation(x), pose.to_rotation_matrix(x), stack([MEASURES[measure](B)])
 
 
 class _Totals:
     """What the samples add up to, on the processor or the GPU."""
 
-    def __init__(self, grid: Grid, bins: int, least: bool, device: str) -> None:
-        self.xp: Any = cuda_kernel.cupy_with_device() if device == "cuda" else np
-        self._scatter: Any = importlib.import_module("cupyx") if device == "cuda" else None
+    def __init__(self, grid: Grid, bins: int, least: bool, target: str) -> None:
+        self.xp: Any = cuda_kernel.cupy_with_device() if target == "cuda" else np
+        self._scatter: Any = importlib.import_module("cupyx") if target == "cuda" else None
         self.grid, self.bins, self.least = grid, bins, least
         n = math.prod(grid.shape)
         self.arrays: dict[str, Any] = {
@@ -465,17 +465,17 @@ def _unfinished(met: NDArray[np.uint8]) -> Mask:
 
 
 def _checked(
-    robot: Robot, target: Target, kind: str, plane: str | None, samples: int, measure: str,
-    orientations: int, device: str,
+    robot: Robot, frame: FrameLike, kind: str, plane: str | None, samples: int, measure: str,
+    orientations: int, target: str,
 ) -> tuple[Any, ...]:  # fmt: skip
-    moving_joints(robot, target)
+    moving_joints(robot, frame)
     check_measure(measure)
     if kind not in KINDS:
         raise UnknownName("kind of workspace", kind, KINDS)
     if plane not in PLANES:
         raise UnknownName("plane", plane, [str(name) for name in PLANES if name])
-    if device not in TARGETS:
-        raise UnknownName("device", device, TARGETS)
+    if target not in TARGETS:
+        raise UnknownName("target", target, TARGETS)
     for name, value in (("samples", samples), ("orientations", orientations)):
         if not isinstance(value, (int, np.integer)) or value < 1:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InvalidValue(f"{name}={value!r} must be a whole number of at least 1")
@@ -484,18 +484,18 @@ def _checked(
 
 def _sphere(
     robot: Robot,
-    target: Target,
+    frame: FrameLike,
     ranges: Sequence[JointRange],
     q0: Array,
     span: tuple[int, ...],
 ) -> tuple[Array, float]:
     """Return a centre and a radius that hold every position of the frame."""
-    first = moving_joints(robot, target)[0]
+    first = moving_joints(robot, frame)[0]
     placed = frame_pose(
         robot, q0, Frame("first", robot.joints[first].parent, robot.joints[first].placement)
     )
     travel = 0.0
-    for j in moving_joints(robot, target):
+    for j in moving_joints(robot, frame):
         joint = robot.joints[j]
         lead = joint if joint.mimic is None else robot.joints[joint.mimic.joint]
         sampled = next((r for r in ranges if r.name == lead.name), None)
@@ -516,7 +516,7 @@ def _sphere(
                 else abs(float(q0[lead.q.start]))
             )
             travel += abs(float(joint.pitch)) * (ratio * turn + offset)
-    radius = arm_length(robot, target) + travel
+    radius = arm_length(robot, frame) + travel
     if not radius > 0.0:
-        raise InvalidValue(f"the frame {robot.frame(target).name!r} only turns about itself")
+        raise InvalidValue(f"the frame {robot.frame(frame).name!r} only turns about itself")
     return pose.translation(placed)[list(span)], radius

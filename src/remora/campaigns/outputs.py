@@ -51,7 +51,7 @@ class BlockSamples:
     def of_frame(self, frame: str, what: str) -> Array:
         """Return `position`, `velocity` or `angular_velocity` of a frame, inertial, `(n, m, 3)`."""
         if (frame, what) not in self._known:
-            fixed = {"target": frame}
+            fixed = {"frame": frame}
             self._known[frame, what] = self.batch.evaluated(MOTIONS[what], fixed, self._threads)
         return self._known[frame, what]
 

@@ -74,7 +74,7 @@ def functions(robot: Robot) -> list[str]:
 
 def cuda_kernel(robot: Robot, function: str, dtype: str) -> CudaKernel:
     """Return the kernel of a function in TIMED; the Jacobian is that of the last body."""
-    fixed = {"target": robot.bodies[-1].name} if function == "jacobian" else None
+    fixed = {"frame": robot.bodies[-1].name} if function == "jacobian" else None
     return compile_function(FUNCTIONS[function], robot, dtype, fixed=fixed, target="cuda")
 
 
@@ -131,7 +131,7 @@ def rate(
 
 
 def _deviation(robot: Robot, function: str, host: list[Any], few: Any) -> float:
-    extra = {"target": robot.bodies[-1].name} if function == "jacobian" else {}
+    extra = {"frame": robot.bodies[-1].name} if function == "jacobian" else {}
     arguments = [np.asarray(a[:_CHECKED], float) for a in host]
     wanted = _listed(FUNCTIONS[function](robot, *arguments, **extra))
     return max(

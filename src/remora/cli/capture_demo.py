@@ -88,7 +88,7 @@ def _tell_motion(console: Console, run: Recording) -> None:
     grapple, fixture = (pose.translation(run.frame_pose(x)[k - 1]) for x in (GRAPPLE, FIXTURE))
     still = run.q[k - 1].copy()
     still[:8] = run.q[0, :8]
-    there = pose.translation(CompiledRobot(robot).frame_pose(still, target=GRAPPLE))
+    there = pose.translation(CompiledRobot(robot).frame_pose(still, frame=GRAPPLE))
     tumble = np.degrees(np.linalg.norm(run.frame_twist("target/bus")[:, :3], axis=1))
     wheels = float(np.linalg.norm(run.signals["wheels.momentum"][-1]))
     rates = np.degrees(np.abs(run.v[-1, _arm(run)])).max()

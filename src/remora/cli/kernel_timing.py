@@ -99,7 +99,7 @@ def random_states(robot: Robot, n: int) -> States:
 
 def reference(robot: Robot, function: str, states: States) -> Array:
     """Return the result of the uncompiled function for the first state."""
-    extra = {"target": robot.bodies[-1].name} if function == "jacobian" else {}
+    extra = {"frame": robot.bodies[-1].name} if function == "jacobian" else {}
     return FUNCTIONS[function](robot, *states.arguments(function, alone=True), **extra)
 
 
@@ -118,7 +118,7 @@ class Result:
 
 def kernel_of(robot: Robot, function: str, dtype: str = "float64") -> Kernel:
     """Return the kernel of a function in TIMED; the Jacobian is that of the last body."""
-    fixed = {"target": robot.bodies[-1].name} if function == "jacobian" else None
+    fixed = {"frame": robot.bodies[-1].name} if function == "jacobian" else None
     return compile_function(FUNCTIONS[function], robot, dtype, fixed=fixed).ready()
 
 

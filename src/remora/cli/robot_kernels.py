@@ -105,7 +105,7 @@ def check_options(
 
 def _fixed(robot: Robot, function: str, frame: str | None) -> dict[str, Any]:
     """Return the frame as a fixed argument of the function, checked against the robot."""
-    wants = "target" in inspect.signature(FUNCTIONS[function]).parameters
+    wants = "frame" in inspect.signature(FUNCTIONS[function]).parameters
     known = (*robot.bodies.names, *robot.frames.names)
     if not wants and frame is not None:
         raise InvalidValue(f"{function} is not about a frame: leave out --frame {frame}")
@@ -115,7 +115,7 @@ def _fixed(robot: Robot, function: str, frame: str | None) -> dict[str, Any]:
         raise InvalidValue(f"{function} needs --frame, one of {', '.join(known)}")
     if frame not in known:
         raise UnknownName(f"body or frame of {robot.name}", frame, known)
-    return {"target": frame}
+    return {"frame": frame}
 
 
 def _operations(kernel: TracedFunction) -> str:

@@ -21,8 +21,8 @@ import numpy as np
 
 from remora.algebra import quaternion
 from remora.algebra.array_ops import Array
-from remora.components.parameter_checks import number, vector
 from remora.errors import InvalidValue, ShapeError, UnknownName
+from remora.model.arguments import at_least, each
 
 #: The rows of a frame's twist in inertial axes, at the frame's origin.
 ROWS = ("wx", "wy", "wz", "vx", "vy", "vz")
@@ -182,7 +182,7 @@ def _number(own: Parameter, what: str, value: Any) -> float:
     low = own.minimum if own.above is None else own.above
     if isinstance(value, complex):
         raise InvalidValue(f"{what} must be a number, not {value!r}")
-    found = number(what, value, -np.inf if low is None else low, own.above is not None)
+    found = at_least(what, value, -np.inf if low is None else low, own.above is not None)
     if own.maximum is not None and found > own.maximum:
         raise InvalidValue(f"{what} must be at most {own.maximum:.6g}, not {value!r}")
     return found
@@ -249,7 +249,7 @@ def _rows(own: Parameter, what: str, value: Any) -> str | tuple[str, ...]:
 
 def numbers(own: Parameter, what: str, value: Any, size: int) -> Array:
     """Return numbers `(size,)` within the range of a parameter, one standing for all, or raise."""
-    found = vector(what, value, size)
+    found = each(what, value, size)
     least, above = own.minimum, own.above
     if (least is not None and np.any(found < least)) or (
         above is not None and np.any(found <= above)
@@ -279,7 +279,7 @@ def _joint_limits(own: Parameter, what: str, value: Any) -> Any:
 
 
 def _direction(own: Parameter, what: str, value: Any) -> Array:
-    found = vector(what, value, 3)
+    found = each(what, value, 3)
     length = float(np.linalg.norm(found))
     if np.ndim(value) == 0 or not length:
         raise InvalidValue(f"{what} must be three numbers, not all zero, not {value!r}")
@@ -287,7 +287,7 @@ def _direction(own: Parameter, what: str, value: Any) -> Array:
 
 
 def _orientation(own: Parameter, what: str, value: Any) -> Array:
-    r = vector(what, value, 4)
+    r = each(what, value, 4)
     if abs(np.linalg.norm(r) - 1.0) > 1e-6:
         raise InvalidValue(f"{what} must be a unit quaternion, not {value!r}")
     return quaternion.normalize(r)

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, TypeGuard
 
 import numpy as np
 
 from remora.algebra.array_ops import Array, ArrayLike
-from remora.components.actions import Action, JointForce
+from remora.components.actions import Action
 from remora.components.component import Component, Interface, set_timing
 from remora.components.context import Context
+from remora.components.joint_signals import joint_forces, joint_signal
 from remora.components.parameter import parameter
-from remora.components.signals import Signal
-from remora.errors import InvalidValue, RemoraError, ShapeError
-from remora.model.joints import in_coordinates, kind
+from remora.errors import InvalidValue, RemoraError
+from remora.model.arguments import each
+from remora.model.joints import in_coordinates
 from remora.model.robot import Robot
 
 
@@ -88,12 +89,12 @@ class JointPD(Component):
                 raise RemoraError(f"joint {own!r} ({joint.kind}) has no coordinates to hold")
             columns["q"] += range(joint.q.start, joint.q.stop)
             columns["v"] += range(joint.v.start, joint.v.stop)
-            columns["goal"] += _numbers(f"the goal of {own!r}", place, size)
+            columns["goal"] += each(f"the goal of {own!r}", place, size).tolist()
             for what, gains in (("kp", kp), ("kd", kd)):
                 gain = gains.get(own) if _is_mapping(gains) else gains
                 if gain is None:
                     raise RemoraError(f"{what} is missing for joint {own!r}")
-                numbers = _numbers(f"{what} of {own!r}", gain, size)
+                numbers = each(f"{what} of {own!r}", gain, size).tolist()
                 if min(numbers) < 0.0:
                     raise InvalidValue(
                         f"{what} of {own!r} must be zero or positive for a stable loop, "
@@ -114,10 +115,8 @@ class JointPD(Component):
         places = [i for name in self.joints for i in range(robot.nq)[robot.joints[name].q]]
         if places != self.q_places.tolist():
             raise RemoraError("was made for another robot: make it with the robot of the system")
-        freedoms = [f for name in self.joints for f in kind(robot.joints[name]).freedoms]
-        size = len(freedoms)
-        inputs = {"reference": Signal(size, _unit([f.coordinate_unit for f in freedoms]))}
-        outputs = {"torque": Signal(size, _unit([f.force_unit for f in freedoms]))}
+        inputs = {"reference": joint_signal(robot, self.joints, "coordinate_unit")}
+        outputs = {"torque": joint_signal(robot, self.joints, "force_unit")}
         return Interface(
             inputs=inputs if self.reference_input else {},
             outputs=outputs if self.torque_output else {},
@@ -131,15 +130,7 @@ class JointPD(Component):
         """Return the torques or forces of the joints."""
         if self.torque_output:
             return []
-        tau = self._commanded(at)
-        found: list[Action] = []
-        start = 0
-        for name in self.joints:
-            own = at.robot.joints[name].v
-            stop = start + own.stop - own.start
-            found.append(JointForce(name, tau[..., start:stop]))
-            start = stop
-        return found
+        return joint_forces(at.robot, self.joints, self._commanded(at))
 
     def _commanded(self, at: Context) -> Array:
         tau = self._forces(at.q, at.v)
@@ -156,23 +147,5 @@ class JointPD(Component):
         return tau
 
 
-def _unit(units: Sequence[str]) -> str:
-    """Return the common unit of all elements; empty if they differ."""
-    return units[0] if len(set(units)) == 1 else ""
-
-
 def _is_mapping(x: object) -> TypeGuard[Mapping[str, ArrayLike]]:
     return isinstance(x, Mapping)
-
-
-def _numbers(what: str, given: Any, size: int) -> list[float]:
-    """Return one number per degree of freedom of a joint, or raise."""
-    try:
-        array = np.asarray(given, dtype=float)
-    except (TypeError, ValueError):
-        raise InvalidValue(f"{what} must be a number, not {given!r}") from None
-    if array.shape not in ((), (size,)):
-        raise ShapeError(f"{what} must be one number, or {size}, not of shape {array.shape}")
-    if not np.all(np.isfinite(array)):
-        raise InvalidValue(f"{what} must be finite")
-    return np.broadcast_to(array, (size,)).tolist()

@@ -10,8 +10,14 @@ from __future__ import annotations
 from remora.algebra import dual_quaternion, linear, screw, vector
 from remora.algebra.array_ops import Array, ArrayLike, concatenate
 from remora.dynamics.base_requirements import require_free_base
-from remora.dynamics.joint_arrays import batch_shape, columns, external_wrenches, with_batch
-from remora.dynamics.kinematics import Target, jacobian, jacobian_rate, poses
+from remora.dynamics.joint_arrays import (
+    LoadedState,
+    batch_shape,
+    columns,
+    external_wrenches,
+    with_batch,
+)
+from remora.dynamics.kinematics import jacobian, jacobian_rate, poses
 from remora.dynamics.momentum import momentum_per_speed
 from remora.dynamics.recursive import articulated_body, recursive_newton_euler
 from remora.dynamics.recursive.composite_rigid_body import mass_matrix_of
@@ -20,7 +26,7 @@ from remora.dynamics.refusals import needs_dynamics
 from remora.errors import ShapeError
 from remora.model.joints import kind
 from remora.model.numbers import finite
-from remora.model.robot import Robot
+from remora.model.robot import FrameLike, Robot
 from remora.model.state import configuration, velocity
 from remora.model.takes_robot import takes_robot
 
@@ -30,11 +36,11 @@ from remora.model.takes_robot import takes_robot
 def generalized_jacobian(
     robot: Robot,
     q: ArrayLike,
-    target: Target,
+    frame: FrameLike,
     point: ArrayLike = (0.0, 0.0, 0.0),
     axes: str = "body",
 ) -> Array:
-    """Return J* `(..., 6, nv - 6)`: the target's twist per joint speed while the base floats.
+    """Return J* `(..., 6, nv - 6)`: the frame's twist per joint speed while the base floats.
 
     At zero momentum the base responds to joint speeds with v_0 = -H_0⁻¹ H_0m v_m, so
     J* = J_m - J_0 H_0⁻¹ H_0m [SPART17, eq. 46].
@@ -42,9 +48,9 @@ def generalized_jacobian(
     Args:
         robot: a robot with a free base.
         q: configuration, `(..., nq)`.
-        target: the name of a body or frame, the index of a body, or a Frame.
-        point: where in the target's frame, `(3,)`, m.
-        axes: `body`: the target's own axes; `world`: the inertial ones; see `jacobian`.
+        frame: the name of a body or frame, the index of a body, or a Frame.
+        point: in the frame, `(3,)`, m.
+        axes: `body`: the frame's own axes; `world`: the inertial ones; see `jacobian`.
 
     Example:
         >>> robot = rm.load("servicer")
@@ -52,7 +58,7 @@ def generalized_jacobian(
         >>> rm.generalized_jacobian(robot, q, "tool").shape
         (6, 7)
     """
-    J = jacobian(robot, q, target, point, axes)
+    J = jacobian(robot, q, frame, point, axes)
     return J[..., :, 6:] + J[..., :, :6] @ base_response(robot, q)
 
 
@@ -104,7 +110,7 @@ def generalized_jacobian_rate(
     robot: Robot,
     q: ArrayLike,
     v: ArrayLike,
-    target: Target,
+    frame: FrameLike,
     point: ArrayLike = (0.0, 0.0, 0.0),
     axes: str = "body",
 ) -> Array:
@@ -114,12 +120,12 @@ def generalized_jacobian_rate(
         robot: a robot with a free base.
         q: configuration, `(..., nq)`.
         v: velocity, `(..., nv)`.
-        target: the name of a body or frame, the index of a body, or a Frame.
-        point: where in the target's frame, `(3,)`, m.
-        axes: `body`: the target's own axes; `world`: the inertial ones; see `jacobian`.
+        frame: the name of a body or frame, the index of a body, or a Frame.
+        point: in the frame, `(3,)`, m.
+        axes: `body`: the frame's own axes; `world`: the inertial ones; see `jacobian`.
     """
-    J0 = jacobian(robot, q, target, point, axes)[..., :, :6]
-    J_rate = jacobian_rate(robot, q, v, target, point, axes)
+    J0 = jacobian(robot, q, frame, point, axes)[..., :, :6]
+    J_rate = jacobian_rate(robot, q, v, frame, point, axes)
     response = J_rate[..., :, :6] @ base_response(robot, q)
     return J_rate[..., :, 6:] + response + J0 @ base_response_rate(robot, q, v)
 
@@ -162,7 +168,7 @@ def floating_inverse_dynamics(
         for i, j in enumerate(robot.joints)
         if i > 0 and kind(j).nv > 0
     }
-    vdot, tau = articulated_body.hybrid(robot, q, v, 0.0 * v, w, prescribed)
+    vdot, tau = articulated_body.hybrid(robot, LoadedState(q, v, 0.0 * v, w, prescribed))
     return tau[..., base:], vdot[..., :base]
 
 

@@ -15,7 +15,7 @@ from remora.dynamics.constraints import articulated_loops, dense_loops
 from remora.dynamics.constraints.actuation import smallest_forces
 from remora.dynamics.constraints.loop_kinematics import active_constraints
 from remora.dynamics.constraints.reactions import loop_loads
-from remora.dynamics.joint_arrays import batch_shape, checked_arguments, with_batch
+from remora.dynamics.joint_arrays import LoadedState, batch_shape, checked_arguments, with_batch
 from remora.dynamics.lagrangian import euler_angles, matrices
 from remora.dynamics.lagrangian import lagrange_equations as lagrangian
 from remora.dynamics.maximal import decoupled, image_space, newton_euler
@@ -38,12 +38,8 @@ from remora.model.robot import Robot
 from remora.model.state import configuration, velocity
 from remora.model.takes_robot import takes_robot
 
-Hybrid = Callable[
-    [Robot, Array, Array, Array, Array | None, Mapping[int, Array]], tuple[Array, Array]
-]
-Constrained = Callable[
-    [Robot, Array, Array, Array, Array | None, Mapping[int, Array]], tuple[Array, Array, Array]
-]
+Hybrid = Callable[[Robot, LoadedState], tuple[Array, Array]]
+Constrained = Callable[[Robot, LoadedState], tuple[Array, Array, Array]]
 Inverse = Callable[[Robot, Array, Array, Array, Array | None], Array]
 
 
@@ -69,15 +65,9 @@ class Formulation:
     constrained: Constrained | None = None
 
 
-def _by_mass_matrix(
-    robot: Robot,
-    q: Array,
-    v: Array,
-    tau: Array,
-    wrenches: Array | None,
-    prescribed: Mapping[int, Array],
-) -> tuple[Array, Array]:
+def _by_mass_matrix(robot: Robot, state: LoadedState) -> tuple[Array, Array]:
     """Solve H v̇ = τ - bias for joints not prescribed; H v̇ + bias is the others' force."""
+    q, v, tau, wrenches, prescribed = state
     if robot.nv == 0:
         return 0.0 * v, 0.0 * tau
     H = mass_matrix_of(robot, q)
@@ -99,30 +89,24 @@ def _inverse_by_mass_matrix(
     return moved + turned + recursive_newton_euler.inverse(robot, q, 0.0 * v, 0.0 * vdot, wrenches)
 
 
-def _maximal(solve: Callable[..., MaximalSolution]) -> Hybrid:
-    def hybrid(
-        robot: Robot,
-        q: Array,
-        v: Array,
-        tau: Array,
-        wrenches: Array | None,
-        prescribed: Mapping[int, Array],
-    ) -> tuple[Array, Array]:
-        solution = solve(robot, q, v, tau, wrenches, prescribed)
+#: The formulations that compute all reactions together with the accelerations.
+MAXIMAL: dict[str, Callable[[Robot, LoadedState], MaximalSolution]] = {
+    "newton_euler": newton_euler.solve_maximal,
+    "decoupled": decoupled.solve_decoupled,
+    "image_space": image_space.solve_image_space,
+}
+
+
+def _maximal(formulation: str) -> Hybrid:
+    def hybrid(robot: Robot, state: LoadedState) -> tuple[Array, Array]:
+        solution = MAXIMAL[formulation](robot, state)
         return solution.vdot, solution.tau
 
     return hybrid
 
 
-def _closed_maximal(
-    robot: Robot,
-    q: Array,
-    v: Array,
-    tau: Array,
-    wrenches: Array | None,
-    prescribed: Mapping[int, Array],
-) -> tuple[Array, Array, Array]:
-    solution, multipliers = newton_euler.solve_closed(robot, q, v, tau, wrenches, prescribed)
+def _closed_maximal(robot: Robot, state: LoadedState) -> tuple[Array, Array, Array]:
+    solution, multipliers = newton_euler.solve_closed(robot, state)
     return solution.vdot, solution.tau, multipliers
 
 
@@ -137,13 +121,10 @@ FORMULATIONS: Table[str, Formulation] = Table({
         followers=True, constrained=dense_loops.hybrid,
     ),
     "newton_euler": Formulation(
-        _maximal(newton_euler.solve_maximal), newton_euler.inverse_maximal,
-        constrained=_closed_maximal,
+        _maximal("newton_euler"), newton_euler.inverse_maximal, constrained=_closed_maximal
     ),
-    "decoupled": Formulation(_maximal(decoupled.solve_decoupled), decoupled.inverse_decoupled),
-    "image_space": Formulation(
-        _maximal(image_space.solve_image_space), image_space.inverse_image_space
-    ),
+    "decoupled": Formulation(_maximal("decoupled"), decoupled.inverse_decoupled),
+    "image_space": Formulation(_maximal("image_space"), image_space.inverse_image_space),
     "lagrangian": Formulation(
         lagrangian.hybrid,
         lagrangian.inverse,
@@ -153,13 +134,6 @@ FORMULATIONS: Table[str, Formulation] = Table({
     ),
     "euler_angles": Formulation(euler_angles.hybrid, euler_angles.inverse, followers=True),
 })  # fmt: skip
-
-#: The formulations that compute all reactions together with the accelerations.
-MAXIMAL: dict[str, Callable[..., MaximalSolution]] = {
-    "newton_euler": newton_euler.solve_maximal,
-    "decoupled": decoupled.solve_decoupled,
-    "image_space": image_space.solve_image_space,
-}
 
 
 def usual_formulation(robot: Robot) -> str:
@@ -280,15 +254,25 @@ def hybrid_dynamics(
     able = {name: row.hybrid for name, row in FORMULATIONS.items() if row.hybrid is not None}
     if formulation not in able:
         raise UnknownName("formulation of forward dynamics", formulation, able)
-    q, v, tau, w = checked_arguments(robot, q, v, tau, wrenches, "tau")
-    given = prescribed_by_index(robot, prescribed, q.shape[:-1])
-    if is_symbolic(q) or is_symbolic(v):
-        refuse_undefined(robot, given)
-    if active_constraints(robot):
-        closed = _constrained(robot, formulation)(robot, q, v, tau, w, given)
-        return finite_result(closed[0]), finite_result(closed[1])
-    vdot, found = able[formulation](robot, q, v, tau, w, given)
-    return finite_result(vdot), finite_result(found)
+    state = _checked(robot, q, v, tau, wrenches, prescribed)
+    if is_symbolic(state.q) or is_symbolic(state.v):
+        refuse_undefined(robot, state.prescribed)
+    solve = _constrained(robot, formulation) if active_constraints(robot) else able[formulation]
+    vdot, force = solve(robot, state)[:2]
+    return finite_result(vdot), finite_result(force)
+
+
+def _checked(
+    robot: Robot,
+    q: ArrayLike,
+    v: ArrayLike,
+    tau: ArrayLike,
+    wrenches: ArrayLike | None,
+    prescribed: Mapping[str, ArrayLike] | None = None,
+) -> LoadedState:
+    """Return the arguments of forward and hybrid dynamics, checked."""
+    state = LoadedState(*checked_arguments(robot, q, v, tau, wrenches, "tau"))
+    return state._replace(prescribed=prescribed_by_index(robot, prescribed or {}, state.batch))
 
 
 def _constrained(robot: Robot, formulation: str) -> Constrained:
@@ -312,9 +296,10 @@ def newton_euler_solution(
     tau: ArrayLike,
     wrenches: ArrayLike | None = None,
     prescribed: Mapping[str, ArrayLike] | None = None,
-    formulation: str = "newton_euler",
 ) -> MaximalSolution:
-    """Return all results of a maximal formulation: accelerations of all bodies, all reactions.
+    """Return the solution of VT18's system: accelerations of all bodies and all reactions.
+
+    For the reactions by another formulation see `reaction_wrenches`.
 
     Args:
         robot: the robot.
@@ -323,17 +308,13 @@ def newton_euler_solution(
         tau: generalized forces, `(..., nv)`.
         wrenches: external, [f, τ] on each body in its own frame about its origin, `(..., nb, 6)`.
         prescribed: accelerations of joints with prescribed motion, by name.
-        formulation: `newton_euler` [VT18], `decoupled` or `image_space` [DM93].
     """
-    if formulation not in MAXIMAL:
-        raise UnknownName("maximal formulation", formulation, MAXIMAL)
-    q, v, tau, w = checked_arguments(robot, q, v, tau, wrenches, "tau")
-    given = prescribed_by_index(robot, prescribed or {}, q.shape[:-1])
+    state = _checked(robot, q, v, tau, wrenches, prescribed)
     if active_constraints(robot):
-        _constrained(robot, formulation)
-        closed = newton_euler.solve_closed(robot, q, v, tau, w, given)[0]
-        return MaximalSolution(*map(finite_result, closed))
-    return MaximalSolution(*map(finite_result, MAXIMAL[formulation](robot, q, v, tau, w, given)))
+        solution = newton_euler.solve_closed(robot, state)[0]
+    else:
+        solution = newton_euler.solve_maximal(robot, state)
+    return MaximalSolution(*map(finite_result, solution))
 
 
 @takes_robot
@@ -372,16 +353,18 @@ def reaction_wrenches(
         >>> np.allclose(loads[0], 0.0)  # nothing constrains the free base
         True
     """
-    if formulation in MAXIMAL:
-        solution = newton_euler_solution(robot, q, v, tau, wrenches, formulation=formulation)
-        return solution.reactions
+    if formulation == "newton_euler":
+        return newton_euler_solution(robot, q, v, tau, wrenches).reactions
+    if formulation in MAXIMAL and not active_constraints(robot):
+        solve = MAXIMAL[formulation]
+        return finite_result(solve(robot, _checked(robot, q, v, tau, wrenches)).reactions)
     if active_constraints(robot):
         formulation = usual_formulation(robot) if formulation is None else formulation
         solve = _constrained(robot, formulation)
-        q, v, tau, w = checked_arguments(robot, q, v, tau, wrenches, "tau")
-        vdot, _, lam = map(finite_result, solve(robot, q, v, tau, w, {}))
-        loads = loop_loads(robot, q, lam)
-        wrenches = loads if w is None else w + loads
+        state = _checked(robot, q, v, tau, wrenches)
+        vdot, _, lam = map(finite_result, solve(robot, state))
+        loads = loop_loads(robot, state.q, lam)
+        wrenches = loads if state.wrenches is None else state.wrenches + loads
     else:
         vdot = forward_dynamics(robot, q, v, tau, wrenches, formulation)
     q, v, vdot, w = checked_arguments(robot, q, v, vdot, wrenches, "vdot")

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import NamedTuple
+
 import numpy as np
 
 from remora.algebra.array_ops import Array, ArrayLike, stack
@@ -9,6 +13,29 @@ from remora.errors import ShapeError
 from remora.model.numbers import finite
 from remora.model.robot import Robot
 from remora.model.state import configuration, velocity
+
+
+class LoadedState(NamedTuple):
+    """A state of a robot and what drives it, checked and of one batch shape.
+
+    Attributes:
+        q: configuration, `(..., nq)`.
+        v: velocity, `(..., nv)`.
+        tau: generalized forces, `(..., nv)`; ignored for prescribed joints.
+        wrenches: external, `(..., nb, 6)`, or None.
+        prescribed: accelerations `(..., nv_i)` by joint index.
+    """
+
+    q: Array
+    v: Array
+    tau: Array
+    wrenches: Array | None = None
+    prescribed: Mapping[int, Array] = MappingProxyType({})
+
+    @property
+    def batch(self) -> tuple[int, ...]:
+        """The common batch shape of q, v and tau."""
+        return batch_shape(self.q, self.v, self.tau)
 
 
 def checked_arguments(

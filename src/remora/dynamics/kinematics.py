@@ -19,19 +19,16 @@ from remora.dynamics.recursive.tree_passes import JointContext, Pass, run
 from remora.errors import UnknownName
 from remora.model import joints
 from remora.model.numbers import finite
-from remora.model.robot import Frame, Robot
+from remora.model.robot import Frame, FrameLike, Robot
 from remora.model.state import configuration, velocity
 from remora.model.takes_robot import takes_robot
 from remora.model.topology import ancestors
 
-Target = str | int | Frame
-"""A frame: the name of a body or frame, the index of a body, or a Frame."""
-
-#: Axes that Jacobians and twists can be given in: the target's own, or those of the inertial frame.
+#: Axes that Jacobians and twists can be given in: the frame's own, or those of the inertial frame.
 AXES = ("body", "world")
 _OTHER_WORDS = {
     **dict.fromkeys(("inertial", "global", "local_world_aligned", "base"), ("world",)),
-    **dict.fromkeys(("local", "own", "target", "tool", "frame"), ("body",)),
+    **dict.fromkeys(("local", "own", "tool", "frame"), ("body",)),
 }
 
 
@@ -111,10 +108,10 @@ ACCELERATIONS = (Pass(inward=False, step=_accelerate),)
 
 
 @takes_robot
-def frame_pose(robot: Robot, q: ArrayLike, target: Target) -> Array:
+def frame_pose(robot: Robot, q: ArrayLike, frame: FrameLike) -> Array:
     """Return the pose of a body or frame in the inertial frame, `(..., 8)`."""
     q = configuration(robot, q)
-    frame = robot.frame(target)
+    frame = robot.frame(frame)
     x = frame.placement
     for i in ancestors(robot, frame.body):
         x = dual_quaternion.mul(joints.relative_pose(robot.joints[i], q), x)
@@ -125,21 +122,21 @@ def frame_pose(robot: Robot, q: ArrayLike, target: Target) -> Array:
 def jacobian(
     robot: Robot,
     q: ArrayLike,
-    target: Target,
+    frame: FrameLike,
     point: ArrayLike = (0.0, 0.0, 0.0),
     axes: str = "body",
 ) -> Array:
-    """Return J `(..., 6, nv)` with twist = J v: [ω, v], v the velocity of the target's origin.
+    """Return J `(..., 6, nv)` with twist = J v: [ω, v], v the velocity of the frame's origin.
 
-    The block of joint j is x_jf* S_j x_jf, f the target: J of [SPART17, eq. 25; FPG11, eq. B.1].
-    In world axes both halves are rotated, [R ω, R v]; v is still that of the target's origin.
+    The block of joint j is x_jf* S_j x_jf, f the frame: J of [SPART17, eq. 25; FPG11, eq. B.1].
+    In world axes both halves are rotated, [R ω, R v]; v is still that of the frame's origin.
 
     Args:
         robot: the robot.
         q: configuration, `(..., nq)`.
-        target: the name of a body or frame, the index of a body, or a Frame.
-        point: where in the target's frame, `(3,)`, m; the axes stay the target's.
-        axes: `body`: the target's own axes; `world`: the inertial ones.
+        frame: the name of a body or frame, the index of a body, or a Frame.
+        point: in the frame, `(3,)`, m; the axes stay the frame's.
+        axes: `body`: the frame's own axes; `world`: the inertial ones.
 
     Example:
         >>> robot = rm.load("servicer")
@@ -149,7 +146,7 @@ def jacobian(
         True
     """
     q, world = configuration(robot, q), _in_world(axes)
-    frame = _at_point(robot, target, point)
+    frame = _at_point(robot, frame, point)
     batch = batch_shape(q, frame.placement)
     blocks: dict[int, Array] = {}
     x = frame.placement
@@ -167,7 +164,7 @@ def jacobian_rate(
     robot: Robot,
     q: ArrayLike,
     v: ArrayLike,
-    target: Target,
+    frame: FrameLike,
     point: ArrayLike = (0.0, 0.0, 0.0),
     axes: str = "body",
 ) -> Array:
@@ -180,16 +177,16 @@ def jacobian_rate(
         robot: the robot.
         q: configuration, `(..., nq)`.
         v: velocity, `(..., nv)`.
-        target: the name of a body or frame, the index of a body, or a Frame.
-        point: where in the target's frame, `(3,)`, m; the axes stay the target's.
-        axes: `body`: the target's own axes; `world`: the inertial ones.
+        frame: the name of a body or frame, the index of a body, or a Frame.
+        point: in the frame, `(3,)`, m; the axes stay the frame's.
+        axes: `body`: the frame's own axes; `world`: the inertial ones.
     """
     q, v, world = configuration(robot, q), velocity(robot, v), _in_world(axes)
-    frame = _at_point(robot, target, point)
+    frame = _at_point(robot, frame, point)
     batch = batch_shape(q, v, frame.placement)
     blocks: dict[int, Array] = {}
     x = frame.placement
-    relative = np.zeros(6)  # twist of the target relative to body j, in the target's frame
+    relative = np.zeros(6)  # twist of the frame relative to body j, in the frame's axes
     for j in ancestors(robot, frame.body):
         joint = robot.joints[j]
         seen = screw.columns_to_inner(screw.transform(x), joints.motion_subspace(joint, q))
@@ -203,7 +200,7 @@ def jacobian_rate(
     if not world:
         return rate
     turning = vector.skew(relative[..., :3])  # relative to the inertial frame by now
-    J = jacobian(robot, q, target, point)
+    J = jacobian(robot, q, frame)
     return _rotated(pose.to_rotation_matrix(x), rate + _rotated(turning, J))
 
 
@@ -212,14 +209,14 @@ def frame_twist(
     robot: Robot,
     q: ArrayLike,
     v: ArrayLike,
-    target: Target,
+    frame: FrameLike,
     point: ArrayLike = (0.0, 0.0, 0.0),
     axes: str = "body",
 ) -> Array:
     """Return the twist [ω, v] of a body, frame or point, `(..., 6)`; see `jacobian`."""
     q, v = configuration(robot, q), velocity(robot, v)
     batch_shape(q, v)
-    return vector.apply(jacobian(robot, q, target, point, axes), v)
+    return vector.apply(jacobian(robot, q, frame, point, axes), v)
 
 
 @takes_robot
@@ -228,22 +225,22 @@ def frame_acceleration(
     q: ArrayLike,
     v: ArrayLike,
     vdot: ArrayLike,
-    target: Target,
+    frame: FrameLike,
     point: ArrayLike = (0.0, 0.0, 0.0),
     axes: str = "body",
 ) -> Array:
     """Return the rate of `frame_twist`'s components, J v̇ + J̇ v, `(..., 6)`.
 
-    In world axes these are the angular acceleration and the acceleration of the target's origin.
+    In world axes these are the angular acceleration and the acceleration of the frame's origin.
     """
     vdot = velocity(robot, vdot, "vdot")
-    moved = vector.apply(jacobian(robot, q, target, point, axes), vdot)
-    rate = jacobian_rate(robot, q, v, target, point, axes)
+    moved = vector.apply(jacobian(robot, q, frame, point, axes), vdot)
+    rate = jacobian_rate(robot, q, v, frame, point, axes)
     return moved + vector.apply(rate, velocity(robot, v))
 
 
-def _at_point(robot: Robot, target: Target, point: ArrayLike) -> Frame:
-    frame = robot.frame(target)
+def _at_point(robot: Robot, frame: FrameLike, point: ArrayLike) -> Frame:
+    frame = robot.frame(frame)
     shifted = pose.from_translation(finite("point", point, 3))
     return Frame(frame.name, frame.body, dual_quaternion.mul(frame.placement, shifted))
 

@@ -30,7 +30,7 @@ import numpy as np
 from remora.algebra import dual_quaternion, linear, screw, vector
 from remora.algebra.array_ops import Array, ArrayLike, asarray, concatenate, stack
 from remora.algebra.screw import Transform
-from remora.dynamics.joint_arrays import batch_shape, checked_arguments, gather
+from remora.dynamics.joint_arrays import LoadedState, batch_shape, checked_arguments, gather
 from remora.dynamics.recursive import articulated_body
 from remora.dynamics.recursive.composite_rigid_body import mass_matrix_of
 from remora.dynamics.recursive.tree_passes import JointContext, Pass, run
@@ -180,7 +180,7 @@ def velocity_of(robot: Robot, q: ArrayLike, p: ArrayLike) -> Array:
     if any(joint.mimic is not None for joint in robot.joints):
         return linear.solve(mass_matrix_of(robot, q), p[..., None])[..., 0]
     weightless = robot.replace(gravity=np.zeros(3))
-    return articulated_body.hybrid(weightless, q, np.zeros(robot.nv), p, None, {})[0]
+    return articulated_body.hybrid(weightless, LoadedState(q, np.zeros(robot.nv), p))[0]
 
 
 # The step --------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Checks of scalar arguments: numbers, whole numbers, flags, words and names, of any function."""
+"""Checks of arguments of any function: numbers, whole numbers, flags, words and names."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import Any, TypeGuard, cast
 
 import numpy as np
 
-from remora.algebra.array_ops import Array
-from remora.errors import InvalidValue, RemoraError, UnknownName
+from remora.algebra.array_ops import Array, ArrayLike, is_symbolic
+from remora.errors import InvalidValue, RemoraError, ShapeError, UnknownName
+from remora.model.numbers import finite
 
 #: Numbers are within these bounds, so that products of a few (m d², say) stay finite and above 0.
 SMALLEST_NUMBER, LARGEST_NUMBER = 1e-50, 1e50
@@ -53,6 +54,43 @@ def not_negative(name: str, given: Any) -> float:
     if x > LARGEST_NUMBER:
         raise InvalidValue(f"{name} must be at most {LARGEST_NUMBER:g}, not {x}")
     return x
+
+
+def at_least(name: str, given: Any, low: float, above: bool = False) -> float:
+    """Return a finite number that is at least `low`, or greater than it."""
+    try:
+        x = float(given)
+    except (TypeError, ValueError):
+        raise InvalidValue(f"{name} must be a number, not {given!r}") from None
+    if not np.isfinite(x) or x < low or (above and x == low):
+        allowed = f"greater than {low:g}" if above else f"{low:g} or greater"
+        raise InvalidValue(f"{name} must be finite and {allowed}, not {given!r}")
+    return x
+
+
+def each(name: str, given: Any, size: int) -> Array:
+    """Return finite numbers `(size,)`; one number stands for all."""
+    try:
+        array = np.array(given, dtype=float)
+    except (TypeError, ValueError):
+        raise InvalidValue(f"{name} must be numbers, not {given!r}") from None
+    if array.shape not in ((), (size,)):
+        raise ShapeError(f"{name} must be one number or {size}, not of shape {array.shape}")
+    if not np.all(np.isfinite(array)):
+        raise InvalidValue(f"{name} must be finite, not {given!r}")
+    return np.broadcast_to(array, (size,)).copy()
+
+
+def single(name: str, given: ArrayLike, size: int) -> Array:
+    """Return finite numbers `(size,)`, neither a batch nor symbols."""
+    array = finite(name, given, size)
+    if array.ndim != 1:
+        raise ShapeError(f"{name} must have shape ({size},), not {array.shape}")
+    if is_symbolic(array):
+        raise InvalidValue(f"{name} must be numbers, not symbols")
+    if np.max(np.abs(array), initial=0.0) > LARGEST_NUMBER:
+        raise InvalidValue(f"{name} holds numbers beyond {LARGEST_NUMBER:g}")
+    return array
 
 
 def seconds(name: str, given: Any) -> float:
@@ -138,6 +176,14 @@ def names(name: str, given: Any, of: str = "joints", example: str = "elbow") -> 
             f"{shown(given)}"
         )
     return found
+
+
+def known_options(what: str, given: Mapping[str, Any], known: Iterable[str]) -> None:
+    """Raise if keyword arguments that are passed on are not known."""
+    known = tuple(known)
+    for key in given:
+        if key not in known:
+            raise UnknownName(what, key, known)
 
 
 def by_name(name: str, given: Any) -> dict[str, Any]:

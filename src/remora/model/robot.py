@@ -176,6 +176,9 @@ class Frame(ByValue):
         return f"Frame({self.name!r}, body={self.body})"
 
 
+FrameLike = str | int | Frame
+"""A frame: the name of a body or frame, the index of a body, or a Frame."""
+
 P = TypeVar("P", Body, Joint, Frame, Constraint)
 #: The parts of a robot that are replaced as a whole, and what one of them is called.
 _PARTS = {"bodies": "body", "joints": "joint", "frames": "frame", "constraints": "constraint"}
@@ -233,19 +236,19 @@ class Robot(ByValue):
         """Return the index of the joint with that name; an index is checked and returned."""
         return self.joints.position(joint)
 
-    def frame(self, target: str | int | Frame) -> Frame:
+    def frame(self, frame: FrameLike) -> Frame:
         """Return the frame meant by a frame's or body's name, a body's index, or a Frame."""
-        if isinstance(target, Frame):
-            if target.body >= 0:
-                self.body_index(target.body)  # of another robot, it may not exist here
-            return target
-        if isinstance(target, str):
-            if target in self.frames:
-                return self.frames[target]
-            if target not in self.bodies:
+        if isinstance(frame, Frame):
+            if frame.body >= 0:
+                self.body_index(frame.body)  # of another robot, it may not exist here
+            return frame
+        if isinstance(frame, str):
+            if frame in self.frames:
+                return self.frames[frame]
+            if frame not in self.bodies:
                 known = [*self.bodies.names, *self.frames.names]
-                raise UnknownName("body or frame", target, known)
-        index = self.body_index(target)
+                raise UnknownName("body or frame", frame, known)
+        index = self.body_index(frame)
         return Frame(self.bodies[index].name, index, dual_quaternion.identity())
 
     def replace(self, **changes: Any) -> Robot:

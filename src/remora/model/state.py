@@ -113,6 +113,35 @@ def log_rate(robot: Robot, dq: ArrayLike, v: ArrayLike) -> Array:
     return _gathered(robot, lambda j: kind(j).log_rate(dq[..., j.v], v[..., j.v]), *batch)
 
 
+def runge_kutta_step(
+    velocity: Callable[[float, Array], Array],
+    q: Array,
+    h: Array | float,
+    moved: Callable[[Array, Array], Array],
+    in_chart: Callable[[Array, Array], Array],
+    first: Array | None = None,
+) -> Array:
+    """Return q after a fourth-order step of q̇ = v(s, q) in the tangent space at q [MK99].
+
+    Args:
+        velocity: v(s, q) `(..., nv)`, s the part of the step, 0 to 1.
+        q: configuration at the start, `(..., nq)`.
+        h: length of the step.
+        moved: `integrate` of the robot: q, dq -> q.
+        in_chart: `log_rate` of the robot: dq, v -> rate of dq.
+        first: v at the start, where it is known.
+    """
+    k1 = velocity(0.0, q) if first is None else first
+
+    def stage(s: float, u: Array) -> Array:
+        return in_chart(u, velocity(s, moved(q, u)))
+
+    k2 = stage(0.5, 0.5 * h * k1)
+    k3 = stage(0.5, 0.5 * h * k2)
+    k4 = stage(1.0, h * k3)
+    return moved(q, h / 6.0 * (k1 + 2.0 * k2 + 2.0 * k3 + k4))
+
+
 def log_velocity(robot: Robot, dq: ArrayLike, rate: ArrayLike) -> Array:
     """Return the velocity v `(..., nv)` of integrate(robot, q, dq) while dq changes at `rate`.
 

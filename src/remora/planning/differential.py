@@ -27,7 +27,7 @@ from remora.dynamics.kernels.kernel_memory import kernel
 from remora.dynamics.momentum import momentum_matrix
 from remora.dynamics.refusals import refuse_kinematic, without_constraints
 from remora.errors import InvalidValue
-from remora.model.arguments import choice, flag, positive
+from remora.model.arguments import choice, flag, positive, single
 from remora.model.robot import Robot
 from remora.model.state import configuration
 from remora.model.takes_robot import takes_robot
@@ -43,7 +43,7 @@ from remora.planning.task_limits import (
     effort_limits,
     speed_bounds,
 )
-from remora.planning.tasks import BoundTask, Task, single
+from remora.planning.tasks import BoundTask, Task
 
 BASES = ("fixed", "floating", "flying")
 LEVELS = ("velocity", "acceleration")

@@ -49,6 +49,11 @@ class JointPath:
     way: Array
 
 
+def equal_steps(count: int) -> Array:
+    """Return the path parameter at the ends of equal steps, `(count + 1,)`."""
+    return np.linspace(0.0, 1.0, count + 1)
+
+
 def base_motion(robot: Robot, compiled: bool) -> Callable[..., Array]:
     """Return B(q) as a function of arrays, compiled or in NumPy."""
     if not compiled:
@@ -63,19 +68,18 @@ def base_motion_rate(robot: Robot, compiled: bool) -> Callable[..., Array]:
     return kernel(base_response_rate, robot, ("q", "v"))
 
 
-def follow(robot: Robot, q: Array, way: Array, steps: int, response: Callable[..., Array]) -> Array:
-    """Return the base's poses at the ends of equal steps of a straight path, `(steps + 1, 8)`.
+def follow(robot: Robot, q: Array, way: Array, s: Array, response: Callable[..., Array]) -> Array:
+    """Return the base's poses at points of a straight path, `(n, 8)`; one step between two points.
 
     Args:
         robot: a robot with one free base.
         q: configuration at the start, `(nq,)`.
         way: tangent vector of the joints, `(nv - 6,)`.
-        steps: number of steps.
+        s: path parameter at the points, ascending from 0, `(n,)`.
         response: q -> B.
     """
-    h = 1.0 / steps
-    s = (np.arange(steps)[:, None] + _NODES).ravel() * h
-    V = (response(_along(robot, q, way, s)) @ way).reshape(steps, 3, 6)
+    h = np.diff(s)[:, None]
+    V = (response(_along(robot, q, way, _gauss_points(s))) @ way).reshape(-1, 3, 6)
     turns = dual_quaternion.exp(0.5 * _magnus(h, V[:, 0], V[:, 1], V[:, 2]))
     x = [q[:8]]
     for turn in turns:
@@ -83,12 +87,17 @@ def follow(robot: Robot, q: Array, way: Array, steps: int, response: Callable[..
     return dual_quaternion.normalize(np.array(x))
 
 
+def _gauss_points(s: Array) -> Array:
+    """Return the Gauss points of the steps between the points s `(n,)`, `(3 n - 3,)`."""
+    return (s[:-1, None] + np.diff(s)[:, None] * _NODES).ravel()
+
+
 def _along(robot: Robot, q: Array, way: Array, s: Array) -> Array:
     """Return configurations on the path; their base stays where it was, for B ignores it."""
     return integrate(robot, q, s[:, None] * np.concatenate([np.zeros(6), way]))
 
 
-def _magnus(h: float, a: Array, b: Array, c: Array) -> Array:
+def _magnus(h: Array, a: Array, b: Array, c: Array) -> Array:
     """Return the screw of a step of X' = X V, V at three Gauss points, to sixth order."""
     first, second = h * b, math.sqrt(15.0) / 3.0 * h * (c - a)
     third = 10.0 / 3.0 * h * (c - 2.0 * b + a)
@@ -103,7 +112,7 @@ def end_of_path(
     robot: Robot, q: Array, way: Array, steps: int, response: Callable[..., Array]
 ) -> Array:
     """Return the configuration at the end of a straight path, `(nq,)`."""
-    x = follow(robot, q, way, steps, response)[-1]
+    x = follow(robot, q, way, equal_steps(steps), response)[-1]
     moved = integrate(robot, q, np.concatenate([np.zeros(6), way]))
     return np.concatenate([x, moved[8:]])
 
@@ -121,21 +130,23 @@ def end_variation(
     The joints' rows are the differential of the exponential map, an identity for joints whose
     coordinates add.
     """
-    count, h = way.size, 1.0 / steps
-    s = (np.arange(steps)[:, None] + _NODES).ravel() * h
+    count, points = way.size, equal_steps(steps)
+    s = _gauss_points(points)
     along, full = _along(robot, q, way, s), np.concatenate([np.zeros(6), way])
     rates = np.concatenate([np.zeros((count, 6)), np.eye(count)], axis=1)
     # Row j: the velocity of the joints at s while way[j] changes at unit rate.
     moved = log_velocity(robot, s[:, None, None] * full, s[:, None, None] * rates)
     slope = response_rate(along[:, None, :], moved) @ way
     dV = response(along) + np.swapaxes(slope, -1, -2)
-    x = follow(robot, q, way, steps, response)
+    x = follow(robot, q, way, points, response)
     # Poses at the Gauss points, interpolated by the screw of each step: second order suffices.
     inner = dual_quaternion.sclerp(
         np.repeat(x[:-1], 3, axis=0), np.repeat(x[1:], 3, axis=0), np.tile(_NODES, steps)
     )
     to_end = dual_quaternion.mul(dual_quaternion.conjugate(x[-1]), inner)
-    eta = np.einsum("k,kij,kjl->il", np.tile(_WEIGHTS, steps) * h, screw.adjoint_matrix(to_end), dV)
+    eta = np.einsum(
+        "k,kij,kjl->il", np.tile(_WEIGHTS, steps) / steps, screw.adjoint_matrix(to_end), dV
+    )
     joints = log_velocity(robot, full, rates)[:, 6:]
     return np.concatenate([eta, joints.T])
 
@@ -144,16 +155,16 @@ def sampled_path(
     robot: Robot, q: Array, way: Array, steps: int, response: Callable[..., Array]
 ) -> JointPath:
     """Return the path with the base's pose converged to rounding, sampled at `steps` or more."""
-    coarse = follow(robot, q, way, steps, response)
+    coarse = follow(robot, q, way, equal_steps(steps), response)
     while True:
         steps *= 2
-        fine = follow(robot, q, way, steps, response)
+        s = equal_steps(steps)
+        fine = follow(robot, q, way, s, response)
         settled = np.max(np.abs(fine[-1] - coarse[-1])) <= PATH_ACCURACY * (
             1.0 + np.max(np.abs(fine[-1]))
         )
         if settled or steps >= MOST_STEPS:
             break
         coarse = fine
-    s = np.linspace(0.0, 1.0, steps + 1)
     joints = _along(robot, q, way, s)[:, 8:]
     return JointPath(s, np.concatenate([fine, joints], axis=1), way)

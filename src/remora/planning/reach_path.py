@@ -20,7 +20,7 @@ from remora.dynamics.kernels.kernel_memory import kernel
 from remora.dynamics.kinematics import frame_pose
 from remora.errors import RemoraError
 from remora.model.robot import Frame, Robot
-from remora.model.state import integrate, log_rate
+from remora.model.state import integrate, log_rate, runge_kutta_step
 from remora.planning.floating_path import base_motion
 from remora.planning.joint_ranges import JointRanges
 from remora.planning.task_equations import TaskSpec, task_jacobian
@@ -83,15 +83,11 @@ def line_path(
     h, tau = 1.0 / steps, np.linspace(0.0, 1.0, steps + 1)
     states, speeds = [q], [rates(0.0, q)]
     for k in range(steps):
-        q, k1 = states[-1], speeds[-1]
-        middle, end = tau[k] + 0.5 * h, tau[k + 1]
-        u = 0.5 * h * k1
-        k2 = in_chart(u, rates(middle, moved(q, u)))
-        u = 0.5 * h * k2
-        k3 = in_chart(u, rates(middle, moved(q, u)))
-        u = h * k3
-        k4 = in_chart(u, rates(end, moved(q, u)))
-        q = moved(q, (h / 6.0) * (k1 + 2.0 * k2 + 2.0 * k3 + k4))
+
+        def velocity(part: float, q: Array, tau: float = tau[k]) -> Array:
+            return rates(tau + part * h, q)
+
+        q = runge_kutta_step(velocity, states[-1], h, moved, in_chart, speeds[-1])
         _check_ranges(robot, q, ranges, tau[k + 1])
         states.append(q)
         speeds.append(rates(tau[k + 1], q))

@@ -11,7 +11,7 @@ from remora.algebra.array_ops import Array, ArrayLike
 from remora.dynamics.base_requirements import floats, require_free_base
 from remora.dynamics.refusals import refuse_kinematic, without_constraints
 from remora.model.arguments import choice, count, flag, generator, names, positive
-from remora.model.robot import Robot
+from remora.model.robot import FrameLike, Robot
 from remora.model.takes_robot import takes_robot
 from remora.planning.configuration_search import search_configuration
 from remora.planning.joint_ranges import UNBOUNDED, JointRanges, at_limits, joint_ranges
@@ -20,13 +20,13 @@ from remora.planning.problem import Found, Problem
 from remora.planning.result import SINGULAR, STATIONARY, InverseKinematicsResult
 from remora.planning.starts import first_start, wrapped
 from remora.planning.targets import bound_targets, row_groups, target_errors
-from remora.planning.tasks import Target, Task
+from remora.planning.tasks import Task
 
 #: A target that joints move by less, m or rad per m or rad, does not depend on them.
 NEGLIGIBLE = 1e-6
 BASES = ("fixed", "floating", "flying")
 Base = Literal["fixed", "floating", "flying"]
-Targets = Mapping[Target, ArrayLike] | Task | Sequence[Task]
+Targets = Mapping[FrameLike, ArrayLike] | Task | Sequence[Task]
 
 
 @takes_robot

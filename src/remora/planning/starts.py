@@ -6,11 +6,11 @@ import numpy as np
 
 from remora.algebra.array_ops import Array, ArrayLike
 from remora.errors import InvalidValue
+from remora.model.arguments import single
 from remora.model.joints import in_coordinates, kind
 from remora.model.robot import Joint, Robot
 from remora.model.state import configuration, neutral, normalize
 from remora.planning.joint_ranges import UNBOUNDED, JointRanges
-from remora.planning.tasks import single
 
 #: A given configuration may be this far beyond its range; it is then moved to its end, rad or m.
 SLACK = 1e-6

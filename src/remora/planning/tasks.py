@@ -14,14 +14,13 @@ import numpy as np
 
 from remora.algebra import dual_quaternion, pose, quaternion
 from remora.algebra.array_ops import Array, ArrayLike, is_symbolic
-from remora.errors import InvalidValue, RemoraError, ShapeError
-from remora.model.arguments import LARGEST_NUMBER, flag, not_negative, whole, word
+from remora.errors import InvalidValue, RemoraError
+from remora.model.arguments import flag, not_negative, single, whole, word
 from remora.model.numbers import UNIT_TOLERANCE, finite
-from remora.model.robot import Frame, Robot
+from remora.model.robot import Frame, FrameLike, Robot
 from remora.model.state import configuration
 from remora.planning.task_equations import TaskSpec, equation
 
-Target = str | int | Frame
 #: Positions farther away, m, leave no digits for the joints.
 FARTHEST = 1e9
 
@@ -124,7 +123,7 @@ class FrameTask(Task):
     """
 
     kind: ClassVar[str] = "pose of"
-    frame: Target
+    frame: FrameLike
     goal: ArrayLike
     position_weight: float = dataclasses.field(default=1.0, kw_only=True)
     orientation_weight: float = dataclasses.field(default=1.0, kw_only=True)
@@ -156,7 +155,7 @@ class RelativePoseTask(FrameTask):
     """
 
     kind: ClassVar[str] = "relative pose of"
-    reference: Target = dataclasses.field(default=0, kw_only=True)
+    reference: FrameLike = dataclasses.field(default=0, kw_only=True)
 
     def spec(self, robot: Robot) -> TaskSpec:
         """Return both frames."""
@@ -173,7 +172,7 @@ class PositionTask(Task):
     """
 
     kind: ClassVar[str] = "position of"
-    frame: Target
+    frame: FrameLike
     goal: ArrayLike
 
     def spec(self, robot: Robot) -> TaskSpec:
@@ -199,7 +198,7 @@ class DirectionTask(Task):
     """
 
     kind: ClassVar[str] = "direction of"
-    frame: Target
+    frame: FrameLike
     axis: ArrayLike
     goal: ArrayLike
 
@@ -304,12 +303,12 @@ class ZeroReactionTask(Task):
         return np.zeros(0)
 
 
-def framed(robot: Robot, target: Target) -> Frame:
+def framed(robot: Robot, frame: FrameLike) -> Frame:
     """Return the frame meant; one that is given as a value must have a pose."""
-    frame = robot.frame(target)
-    if isinstance(target, Frame) and not is_symbolic(frame.placement):
-        unit_pose(frame.placement, f"the placement of frame {frame.name!r}")
-    return frame
+    found = robot.frame(frame)
+    if isinstance(frame, Frame) and not is_symbolic(found.placement):
+        unit_pose(found.placement, f"the placement of frame {found.name!r}")
+    return found
 
 
 def place(given: ArrayLike) -> Array:
@@ -321,18 +320,6 @@ def _near(point: Array) -> Array:
     if np.max(np.abs(point)) > FARTHEST:
         raise InvalidValue(f"goal is more than {FARTHEST:g} m away")
     return point
-
-
-def single(what: str, given: ArrayLike, size: int) -> Array:
-    """Return finite numbers `(size,)`, not a batch, or raise."""
-    array = finite(what, given, size)
-    if array.ndim != 1:
-        raise ShapeError(f"{what} must have shape ({size},), not {array.shape}")
-    if is_symbolic(array):
-        raise InvalidValue(f"{what} must be numbers, not symbols")
-    if np.max(np.abs(array), initial=0.0) > LARGEST_NUMBER:
-        raise InvalidValue(f"{what} holds numbers beyond {LARGEST_NUMBER:g}")
-    return array
 
 
 def unit(what: str, given: ArrayLike) -> Array:

@@ -131,17 +131,17 @@ def _listed(names: Sequence[str], rest: Sequence[str] = ()) -> tuple[str, str]:
 def _reaches(robot: Robot, phase: Mapping[str, Any], clock: _Clock) -> Iterable[str]:
     reaches = [x for x in _prescribed(phase).values() if is_mapping(x) and "reach" in x]
     for x in reaches[:1]:  # all joints of a phase have the same
-        target, how = x.get("target"), str(x.get("path"))
+        goal, how = x.get("goal"), str(x.get("path"))
         way = "in a straight line" if how == "line" else "by straight lines of the joints"
         base = "recoils" if x.get("base") == "floating" else "is held"
-        yield f"{short(str(x['reach']))} reaches {place_text(target)} {way}; the base {base}"
+        yield f"{short(str(x['reach']))} reaches {place_text(goal)} {way}; the base {base}"
 
 
-def place_text(target: Any) -> str:
-    """Return a target in words: the name of a frame, a position, or a pose in degrees."""
-    if isinstance(target, str):
-        return short(target)
-    x = np.asarray(target, dtype=float)
+def place_text(goal: Any) -> str:
+    """Return a goal in words: the name of a frame, a position, or a pose in degrees."""
+    if isinstance(goal, str):
+        return short(goal)
+    x = np.asarray(goal, dtype=float)
     at = x if x.shape == (3,) else pose.translation(x)
     text = "(" + ", ".join(coordinate_text(float(p), False) for p in at) + ") m"
     if x.shape == (8,):

@@ -9,8 +9,8 @@ import numpy as np
 from remora.algebra import pose, vector
 from remora.algebra.array_ops import Array, asarray
 from remora.algebra.selections import larger
-from remora.components.parameter_checks import number
 from remora.errors import InvalidValue
+from remora.model.arguments import at_least
 from remora.world.relative_motion import RelativeMotion
 
 
@@ -47,9 +47,9 @@ def check_limits(
 ) -> tuple[float, float, float]:
     """Return the limits of a capture as numbers, or raise."""
     found = (
-        number(f"distance of {what}", distance, 0.0, above=True),
-        number(f"angle of {what}", angle, 0.0, above=True),
-        number(f"speed of {what}", speed, 0.0, above=True),
+        at_least(f"distance of {what}", distance, 0.0, above=True),
+        at_least(f"angle of {what}", angle, 0.0, above=True),
+        at_least(f"speed of {what}", speed, 0.0, above=True),
     )
     if found[1] > math.pi:
         raise InvalidValue(f"angle of {what} must be at most π rad, not {angle!r}")

@@ -6,13 +6,12 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from remora.algebra.array_ops import Array, ArrayLike
+from remora.algebra.array_ops import Array, ArrayLike, clip
 from remora.components.actions import Action
 from remora.components.component import Component, Interface
 from remora.components.context import Context
 from remora.components.joint_signals import check_joint_numbers, joint_forces, joint_signal
 from remora.components.parameter import parameter
-from remora.components.parameter_checks import limited
 from remora.components.signals import State
 from remora.control.motion import controlled_motion as motion
 from remora.model.robot import Robot
@@ -81,4 +80,4 @@ class JointPID(Component):
         demand = demand + at.inputs["feedforward"]
         if self.limit is None:
             return error, demand, demand
-        return error, demand, limited(demand, -1.0 * self.limit, self.limit)
+        return error, demand, clip(demand, -1.0 * self.limit, self.limit)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from remora.algebra.array_ops import Array, ArrayLike
+from remora.algebra.array_ops import Array, ArrayLike, clip
 from remora.algebra.vector import apply
 from remora.components.actions import Action
 from remora.components.component import Component, Interface
 from remora.components.context import Context
 from remora.components.joint_signals import check_joint_numbers, joint_forces, joint_signal
 from remora.components.parameter import parameter
-from remora.components.parameter_checks import limited
 from remora.control.motion import controlled_motion as motion
 from remora.model.robot import Robot
 
@@ -57,9 +56,7 @@ class JointRateServo(Component):
         lag = at.inputs["rate"] - at.v[..., places]
         wanted = at.inputs["acceleration"] + self.gain * lag
         tau = apply(force.matrix, wanted) + force.offset
-        return {
-            "torque": tau if self.limit is None else limited(tau, -1.0 * self.limit, self.limit)
-        }
+        return {"torque": tau if self.limit is None else clip(tau, -1.0 * self.limit, self.limit)}
 
     def act(self, at: Context) -> list[Action]:
         """Return the torques of the joints."""

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from remora.algebra.array_ops import Array, asarray, less, select
+from remora.algebra.array_ops import Array, asarray, clip, less, select
 from remora.components.actions import Wrench
 from remora.components.component import Component, Interface
 from remora.components.context import Context
 from remora.components.parameter import parameter
-from remora.components.parameter_checks import limited
 from remora.components.signals import Signal, State
 from remora.errors import InvalidValue
 from remora.model.robot import Robot
@@ -57,7 +56,7 @@ class WheelDesaturation(Component):
         """Return the torque and whether it is on."""
         on = self._on(at)
         demand = -self.gain * at.inputs["momentum"]
-        torque = limited(demand, -1.0 * self.max_torque, self.max_torque)
+        torque = clip(demand, -1.0 * self.max_torque, self.max_torque)
         return {"torque": on[..., None] * torque, "firing": on}
 
     def update(self, at: Context) -> Mapping[str, Array]:

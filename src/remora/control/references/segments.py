@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from remora.algebra.array_ops import Array, asarray, stack
-from remora.components.parameter_checks import vector
 from remora.control.references.time_laws import Travel, shortest_time, time_law
 from remora.errors import InvalidValue
+from remora.model.arguments import each
 
 
 def segment_times(
@@ -39,7 +39,7 @@ def segment_times(
         if fast:
             raise InvalidValue(f"{what} needs durations, or a largest speed")
         return _shortest(law, rates, quickest)
-    given = vector(f"durations of {what}", durations, count)
+    given = each(f"durations of {what}", durations, count)
     if np.any(given <= 0.0):
         raise InvalidValue(f"durations of {what} must be positive, not {durations!r}")
     if fast and all(limit is None for _, limit in accelerations):
@@ -66,7 +66,7 @@ def _slowest(what: str, count: int, limits: Sequence[tuple[Array, Any]]) -> list
     for lengths, limit in limits:
         if limit is None:
             continue
-        most = vector(f"limits of {what}", limit, lengths.shape[-1])
+        most = each(f"limits of {what}", limit, lengths.shape[-1])
         if np.any(most <= 0.0):
             raise InvalidValue(f"limits of {what} must be positive, not {limit!r}")
         size = np.abs(lengths)

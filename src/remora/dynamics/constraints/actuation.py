@@ -27,14 +27,12 @@ from remora.algebra.array_ops import (
 from remora.algebra.orthogonal import Orthogonal
 from remora.dynamics.constraints.force_sharing import force_sharing
 from remora.dynamics.constraints.loop_kinematics import active_constraints, constraint_jacobian
-from remora.dynamics.constraints.projection import row_response
-from remora.dynamics.joint_arrays import batch_shape, checked_arguments, with_batch
+from remora.dynamics.joint_arrays import checked_arguments, with_batch
 from remora.dynamics.recursive import recursive_newton_euler
 from remora.dynamics.refusals import finite_result, needs_dynamics
 from remora.errors import InvalidValue
 from remora.model.numbers import finite
 from remora.model.robot import Robot
-from remora.model.state import configuration
 from remora.model.takes_robot import takes_robot
 
 #: Force that cannot be provided, relative to all forces, beyond which a motion is refused.
@@ -98,31 +96,6 @@ def idle_speeds(robot: Robot, unactuated: Iterable[str]) -> list[int]:
     return sorted({
         i for name in unactuated for i in range(robot.nv)[robot.joints[robot.joint_index(name)].v]
     })  # fmt: skip
-
-
-@takes_robot
-@needs_dynamics
-def constraint_projector(robot: Robot, q: ArrayLike) -> Array:
-    """Return P = 1 - M⁻¹Gᵀ (G M⁻¹ Gᵀ)⁺ G `(..., nv, nv)`: onto the motions that constraints allow.
-
-    P v is the allowed velocity closest to v in the metric of the mass matrix M; PᵀMP is the mass
-    matrix on the constraint manifold, J P a Jacobian on it, and P M⁻¹ the derivative of
-    `forward_dynamics` by tau. Its rank is the number of degrees of freedom that remain.
-
-    Args:
-        robot: the robot.
-        q: configuration, `(..., nq)`.
-    """
-    q = configuration(robot, q)
-    eye = np.eye(robot.nv)
-    if not active_constraints(robot):
-        return with_batch(eye, batch_shape(q), trailing=2)
-    rows, motion = row_response(robot, q)
-    G = constraint_jacobian(robot, q)
-    columns = [
-        eye[:, i] + motion(orthogonal.minimum_norm(rows, -G[..., :, i])[0]) for i in range(robot.nv)
-    ]
-    return with_batch(stack(columns), batch_shape(q), trailing=2)
 
 
 def force_rows(G: Array) -> Orthogonal:

@@ -13,7 +13,6 @@ of the smallest norm are taken; the accelerations do not depend on this choice.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -24,7 +23,7 @@ from remora.algebra.orthogonal import Orthogonal, SemiNormal
 from remora.dynamics.constraints.contradictions import checked_misfit
 from remora.dynamics.constraints.loop_kinematics import Loop, loops_at
 from remora.dynamics.constraints.row_sizes import row_sizes
-from remora.dynamics.joint_arrays import batch_shape, gather, with_batch
+from remora.dynamics.joint_arrays import LoadedState, gather, with_batch
 from remora.dynamics.mimic_joints import refuse_mimic_joints
 from remora.dynamics.recursive.articulated_body import (
     AcceleratedBody,
@@ -37,7 +36,7 @@ from remora.dynamics.recursive.articulated_body import (
 )
 from remora.dynamics.recursive.composite_rigid_body import paired
 from remora.dynamics.recursive.outward_pass import MovingBody, moving
-from remora.dynamics.recursive.tree_passes import JointContext, Pass, added, run
+from remora.dynamics.recursive.tree_passes import JointContext, Pass, added, run_at
 from remora.model import joints
 from remora.model.robot import Robot
 
@@ -96,17 +95,10 @@ class LoopResponse(NamedTuple):
         return dv, moved
 
 
-def response(
-    robot: Robot,
-    q: Array,
-    v: Array,
-    tau: Array,
-    wrenches: Array | None,
-    prescribed: Mapping[int, Array],
-) -> LoopResponse:
+def response(robot: Robot, state: LoadedState) -> LoopResponse:
     """Return the tree's response to the active constraints at a state."""
     refuse_mimic_joints(robot, "articulated")
-    sites, (bodies,) = run(robot, _TWISTS, wrenches, prescribed, q=q, v=v, tau=tau)
+    sites, (bodies,) = run_at(robot, _TWISTS, state)
     loops = loops_at(robot, bodies)
     F, y = _applied(robot, loops)
     driven: list[ForceDriven | MotionPrescribed] = []
@@ -129,32 +121,22 @@ def response(
     return LoopResponse(sites, bodies, driven, factors, loops, F, rows)
 
 
-def hybrid(
-    robot: Robot,
-    q: Array,
-    v: Array,
-    tau: Array,
-    wrenches: Array | None,
-    prescribed: Mapping[int, Array],
-) -> tuple[Array, Array, Array]:
-    """Return vdot and tau, both `(..., nv)`, and the multipliers `(..., m)`.
-
-    Arguments are those of the unconstrained algorithm, see `articulated_body.hybrid`.
-    """
-    of = response(robot, q, v, tau, wrenches, prescribed)
+def hybrid(robot: Robot, state: LoadedState) -> tuple[Array, Array, Array]:
+    """Return vdot and tau, both `(..., nv)`, and the multipliers `(..., m)`."""
+    of = response(robot, state)
     left, a = of.accelerations()
     ground = of.sites[0].ground
     vdots = [part.vdot for part in left]
     b = -concatenate([loop.rate(a, ground, vdots) for loop in of.loops])
     x, mu, misfit = orthogonal.minimum_norm(of.rows, b)
-    x = checked_misfit(robot, x, misfit, b, v, vdots, prescribed)
+    x = checked_misfit(robot, state, x, misfit, b, vdots)
     dv, moved = of.motion(x)
     lam = orthogonal.smallest_multipliers(of.rows.R, of.rows.kept, mu)
     taus = [
         part.tau if isinstance(by, ForceDriven) else _held(of, i, by, a[i] + moved[i], lam)
         for i, (part, by) in enumerate(zip(left, of.driven, strict=True))
     ]
-    batch = batch_shape(q, v, tau)
+    batch = state.batch
     found = [rate + change for rate, change in zip(vdots, dv, strict=True)]
     return gather(robot, found, batch), gather(robot, taus, batch), with_batch(lam, batch, 1)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from remora.dynamics.constraints.loop_kinematics import (
     constraint_bias,
     constraint_jacobian,
 )
+from remora.dynamics.joint_arrays import LoadedState
 from remora.errors import InvalidValue
 from remora.model.robot import Robot
 
@@ -22,13 +23,7 @@ CONTRADICTION = 1e-6
 
 
 def checked_misfit(
-    robot: Robot,
-    x: Array,
-    misfit: Array,
-    b: Array,
-    v: Array,
-    vdots: Sequence[Array],
-    prescribed: Mapping[int, Array],
+    robot: Robot, state: LoadedState, x: Array, misfit: Array, b: Array, vdots: Sequence[Array]
 ) -> Array:
     """Return x, or raise if dependent equations require different accelerations.
 
@@ -37,22 +32,21 @@ def checked_misfit(
 
     Args:
         robot: the robot.
+        state: with the prescribed accelerations.
         x: solution, `(..., n)`.
         misfit: of dependent equations, `(..., m)`.
         b: right-hand side, `(..., m)`.
-        v: velocity, `(..., nv)`.
         vdots: accelerations of the joints without constraints.
-        prescribed: accelerations by joint index.
     """
     size = _largest(b)
-    for part in (*vdots, *prescribed.values(), v * v):
+    for part in (*vdots, *state.prescribed.values(), state.v * state.v):
         size = size + _largest(part)
     excess = absolute(misfit) - CONTRADICTION * size
     if is_symbolic(excess):
         return select(less(0.0, _worst(excess)), np.inf, x)
     if np.any(excess > 0.0):
         row = int(np.argmax(np.max(excess.reshape(-1, excess.shape[-1]), axis=0)))
-        held = ", ".join(repr(robot.joints[i].name) for i in prescribed)
+        held = ", ".join(repr(robot.joints[i].name) for i in state.prescribed)
         other = f" or the prescribed motion of {held}" if held else ""
         raise InvalidValue(
             f"constraint {owner(robot, row)!r} contradicts the other constraints{other}: their "

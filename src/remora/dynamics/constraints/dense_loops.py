@@ -21,7 +21,7 @@ from remora.dynamics.constraints.loop_kinematics import (
     loops_at,
 )
 from remora.dynamics.constraints.row_sizes import row_sizes
-from remora.dynamics.joint_arrays import batch_shape, with_batch
+from remora.dynamics.joint_arrays import LoadedState, with_batch
 from remora.dynamics.recursive import recursive_newton_euler
 from remora.dynamics.recursive.composite_rigid_body import mass_matrix_of, mass_matrix_size
 from remora.dynamics.recursive.outward_pass import Link, moving_links
@@ -96,26 +96,10 @@ def response_of(
     return DenseResponse(H, G, free, factors, scale, Y)
 
 
-def hybrid(
-    robot: Robot,
-    q: Array,
-    v: Array,
-    tau: Array,
-    wrenches: Array | None,
-    prescribed: Mapping[int, Array],
-) -> tuple[Array, Array, Array]:
-    """Return vdot and tau, both `(..., nv)`, and the multipliers `(..., m)`.
-
-    Args:
-        robot: the robot.
-        q: configuration, `(..., nq)`.
-        v: velocity, `(..., nv)`.
-        tau: forces, `(..., nv)`; ignored for prescribed joints.
-        wrenches: external, `(..., nb, 6)`, or None.
-        prescribed: accelerations `(..., nv_i)` by joint index.
-    """
-    of = response(robot, q, prescribed)
-    batch = batch_shape(q, v, tau)
+def hybrid(robot: Robot, state: LoadedState) -> tuple[Array, Array, Array]:
+    """Return vdot and tau, both `(..., nv)`, and the multipliers `(..., m)`."""
+    q, v, tau, wrenches, prescribed = state
+    of, batch = response(robot, q, prescribed), state.batch
     bias = recursive_newton_euler.inverse(robot, q, v, 0.0 * v, wrenches)
     parts: list[Array] = [np.zeros(())] * robot.nv
     for j, value in prescribed.items():
@@ -128,7 +112,7 @@ def hybrid(
         vdot = vdot + of.spread(linear.ltdl_solve(of.factors, rest, of.size)[..., 0])
     b = constraint_bias(robot, q, v) - vector.apply(of.G, vdot)
     x, mu, misfit = orthogonal.minimum_norm(of.rows, b)
-    x = checked_misfit(robot, x, misfit, b, v, [vdot], prescribed)
+    x = checked_misfit(robot, state, x, misfit, b, [vdot])
     vdot = vdot + of.motion(x)
     lam = orthogonal.smallest_multipliers(of.rows.R, of.rows.kept, mu)
     force = vector.apply(of.H, vdot) + bias - vector.apply(vector.transpose(of.G), lam)

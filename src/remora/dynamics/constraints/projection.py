@@ -21,7 +21,7 @@ from remora.dynamics.constraints.loop_kinematics import (
     constraint_jacobian,
     constraint_residual,
 )
-from remora.dynamics.joint_arrays import batch_shape, gather, with_batch
+from remora.dynamics.joint_arrays import LoadedState, batch_shape, gather, with_batch
 from remora.dynamics.recursive.composite_rigid_body import mass_matrix_of
 from remora.dynamics.refusals import needs_dynamics
 from remora.model.robot import Robot
@@ -82,6 +82,23 @@ def project_velocity(robot: Robot, q: ArrayLike, v: ArrayLike) -> Array:
     rows, motion = row_response(robot, q)
     x = orthogonal.minimum_norm(rows, -vector.apply(constraint_jacobian(robot, q), v))[0]
     return with_batch(v + motion(x), batch, trailing=1)
+
+
+@takes_robot
+@needs_dynamics
+def constraint_projector(robot: Robot, q: ArrayLike) -> Array:
+    """Return P = 1 - M⁻¹Gᵀ (G M⁻¹ Gᵀ)⁺ G `(..., nv, nv)`: onto the motions that constraints allow.
+
+    P v is `project_velocity` of v; PᵀMP is the mass matrix on the constraint manifold, J P a
+    Jacobian on it, and P M⁻¹ the derivative of `forward_dynamics` by tau. Its rank is the number of
+    degrees of freedom that remain.
+
+    Args:
+        robot: the robot.
+        q: configuration, `(..., nq)`.
+    """
+    q = configuration(robot, q)
+    return vector.transpose(project_velocity(robot, q[..., None, :], np.eye(robot.nv)))
 
 
 def closing_momentum(robot: Robot, q: ArrayLike, gap: ArrayLike) -> Array:
@@ -170,6 +187,6 @@ def row_response(
         dense = dense_loops.response(robot, q, rigid)
         return dense.rows, dense.motion
     with np.errstate(invalid="ignore"):  # CasADi folds 0 · inf where forces are not needed
-        of = articulated_loops.response(robot, q, rest, rest, None, rigid)
+        of = articulated_loops.response(robot, LoadedState(q, rest, rest, None, rigid))
     batch = batch_shape(q)
     return of.rows, lambda x: gather(robot, of.motion(x)[0], batch)

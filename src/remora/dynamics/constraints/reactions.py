@@ -9,7 +9,7 @@ from remora.algebra.array_ops import Array, ArrayLike, stack
 from remora.dynamics.constraints import articulated_loops, dense_loops
 from remora.dynamics.constraints.constraint_types import constraint_type, count
 from remora.dynamics.constraints.loop_kinematics import active_constraints, loops_at, relative_pose
-from remora.dynamics.joint_arrays import batch_shape, checked_arguments, with_batch
+from remora.dynamics.joint_arrays import LoadedState, batch_shape, checked_arguments, with_batch
 from remora.dynamics.recursive.outward_pass import moving_links
 from remora.dynamics.refusals import finite_result, needs_dynamics
 from remora.model.constraint import GEAR
@@ -40,12 +40,12 @@ def constraint_multipliers(
         tau: generalized forces, `(..., nv)`.
         wrenches: external, [f, τ] on each body in its own frame about its origin, `(..., nb, 6)`.
     """
-    q, v, forces, w = checked_arguments(robot, q, v, tau, wrenches, "tau")
+    state = LoadedState(*checked_arguments(robot, q, v, tau, wrenches, "tau"))
     if not active_constraints(robot):
-        return np.zeros((*q.shape[:-1], 0))
+        return np.zeros((*state.batch, 0))
     mimics = any(joint.mimic is not None for joint in robot.joints)
     solve = dense_loops.hybrid if mimics else articulated_loops.hybrid
-    return finite_result(solve(robot, q, v, forces, w, {})[2])
+    return finite_result(solve(robot, state)[2])
 
 
 @takes_robot

@@ -50,7 +50,7 @@ def casadi_function(
         function: a function of the library, or your own `f(robot, q, ...)` written on arrays.
         robot: the robot whose numbers are compiled in.
         arguments: names of the arguments, where the optional ones are wanted too.
-        fixed: values of parameters to compile in: `{"target": "tool"}`.
+        fixed: values of parameters to compile in: `{"frame": "tool"}`.
         shapes: of arguments whose names say nothing: `{"x": (3,)}`.
         parameters: numbers of the robot left as arguments, after the others, as of `rm.compile`:
             the optimization may choose them.

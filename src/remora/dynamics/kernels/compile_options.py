@@ -46,7 +46,7 @@ def check_options(
         )
     _names("arguments", () if arguments is None else arguments, '("q", "v")')
     _names("parameters", parameters, '("mass", "elbow.placement")')
-    given = _mapping("fixed", fixed, '{"target": "tool"}')
+    given = _mapping("fixed", fixed, '{"frame": "tool"}')
     both = [name for name in arguments or () if name in given]
     if both:
         raise RemoraError(f"{both[0]!r} is both in arguments and in fixed: choose one")

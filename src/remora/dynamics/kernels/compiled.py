@@ -73,7 +73,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 #: What a kernel can be made for.
 TARGETS = ("cpu", "cuda")
 #: Parameters that are not numeric arguments: their values are compiled in.
-STATIC = frozenset(("target", "axes", "formulation", "prescribed", "slip_speed"))
+STATIC = frozenset(("frame", "axes", "formulation", "prescribed", "slip_speed"))
 
 
 @overload
@@ -97,7 +97,7 @@ def compile(
         robot: the robot whose numbers are compiled in.
         **options: `dtype`: "float64" or "float32". `arguments`: names of the arguments, where the
             optional ones are wanted too: `("q", "v", "tau", "wrenches")`. `fixed`: values of
-            parameters to compile in: `{"target": "tool"}`. `shapes`: of arguments whose names say
+            parameters to compile in: `{"frame": "tool"}`. `shapes`: of arguments whose names say
             nothing: `{"x": (3,)}`. `parameters`: numbers of the robot left as arguments, after
             the others: `"mass"`, `"com"`, `"inertia"`, `"placement"` for all bodies or joints, or
             of one: `"arm.mass"`, `"elbow.placement"`. `target`: "cpu", or "cuda" for a

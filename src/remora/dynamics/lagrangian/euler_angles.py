@@ -13,13 +13,13 @@ At a pitch of ±90° T has no inverse. Near it rounding errors grow as 1/cos² o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 import numpy as np
 
 from remora.algebra import pose, quaternion, vector
 from remora.algebra.array_ops import Array, ArrayLike, concatenate, cos, is_symbolic, sin, stack
-from remora.dynamics.joint_arrays import batch_shape, gather
+from remora.dynamics.joint_arrays import LoadedState, batch_shape, gather
 from remora.dynamics.lagrangian.link_jacobians import links_of
 from remora.dynamics.lagrangian.matrices import (
     applied_force_of,
@@ -91,15 +91,9 @@ def euler_acceleration(robot: Robot, chi: ArrayLike, chidot: ArrayLike, tau: Arr
     return solve_prescribed(robot, M, bias, vector.apply(vector.transpose(T), tau), {})[0]
 
 
-def hybrid(
-    robot: Robot,
-    q: Array,
-    v: Array,
-    tau: Array,
-    wrenches: Array | None,
-    prescribed: Mapping[int, Array],
-) -> tuple[Array, Array]:
+def hybrid(robot: Robot, state: LoadedState) -> tuple[Array, Array]:
     """Return vdot and tau with prescribed accelerations of some joints."""
+    q, v, tau, wrenches, prescribed = state
     if robot.nv == 0:
         return 0.0 * v, 0.0 * tau
     chi, chidot = euler_coordinates(robot, q, v)

@@ -5,10 +5,9 @@ The base needs no coordinates other than its pose, which only gravity uses. Ther
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from remora.algebra import vector
 from remora.algebra.array_ops import Array, is_symbolic
+from remora.dynamics.joint_arrays import LoadedState
 from remora.dynamics.lagrangian.link_jacobians import Links, links_of
 from remora.dynamics.lagrangian.matrices import (
     applied_force_of,
@@ -21,15 +20,9 @@ from remora.dynamics.recursive.composite_rigid_body import mass_matrix_size
 from remora.model.robot import Robot
 
 
-def hybrid(
-    robot: Robot,
-    q: Array,
-    v: Array,
-    tau: Array,
-    wrenches: Array | None,
-    prescribed: Mapping[int, Array],
-) -> tuple[Array, Array]:
+def hybrid(robot: Robot, state: LoadedState) -> tuple[Array, Array]:
     """Return vdot and tau with prescribed accelerations of some joints [FPG11, eq. 11]."""
+    q, v, tau, wrenches, prescribed = state
     if robot.nv == 0:
         return 0.0 * v, 0.0 * tau
     links = links_of(robot, q)

@@ -12,13 +12,11 @@ results equal those of the dual-quaternion form; the arithmetic differs.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 
 from remora.algebra import linear, vector
 from remora.algebra.array_ops import Array, asarray, concatenate
-from remora.dynamics.joint_arrays import batch_shape, gather
+from remora.dynamics.joint_arrays import LoadedState, batch_shape, gather
 from remora.dynamics.maximal import saddle_point
 from remora.dynamics.maximal.joint_maps import (
     JointMaps,
@@ -36,19 +34,12 @@ from remora.model.robot import Robot
 _cross, _apply, _T = vector.cross, vector.apply, vector.transpose
 
 
-def solve_decoupled(
-    robot: Robot,
-    q: Array,
-    v: Array,
-    tau: Array,
-    wrenches: Array | None,
-    prescribed: Mapping[int, Array],
-) -> MaximalSolution:
+def solve_decoupled(robot: Robot, state: LoadedState) -> MaximalSolution:
     """Return accelerations, reactions and the forces of prescribed joints."""
-    links = moving_links(robot, q, v)
-    maps = joint_maps(robot, q, prescribed)
-    R = _rotations(robot, q)
-    y, T = saddle_point.solve(assembled(robot, links, maps, R, tau, wrenches, prescribed))
+    links = moving_links(robot, state.q, state.v)
+    maps = joint_maps(robot, state.q, state.prescribed)
+    R = _rotations(robot, state.q)
+    y, T = saddle_point.solve(assembled(robot, state, links, maps, R))
     across: list[Array] = []
     for j, link in enumerate(links):
         side = _side(robot, links, R, j, j, y[j])
@@ -56,8 +47,7 @@ def solve_decoupled(
             side = side - _side(robot, links, R, j, link.parent, y[link.parent])
         across.append(side + _centripetal(robot, links, j) - _relative_rates(links, j))
     a = [_twist_rate(robot, links, R, j, y[j]) for j in range(len(links))]
-    batch = batch_shape(q, v, tau)
-    return collected(robot, maps, links, tau, T, across, a, prescribed, batch)
+    return collected(robot, state, maps, links, T, across, a)
 
 
 def inverse_decoupled(
@@ -75,27 +65,23 @@ def inverse_decoupled(
         spin = _cross(omega_rate, body.com) + _cross(omega, _cross(omega, body.com))
         y.append(concatenate([_apply(turn, origin + spin), omega_rate]))
     maps, R = joint_maps(robot, q, held), _rotations(robot, q)
-    T = saddle_point.solve_known(assembled(robot, links, maps, R, 0.0 * v, wrenches, held), y)
+    state = LoadedState(q, v, 0.0 * v, wrenches, held)
+    T = saddle_point.solve_known(assembled(robot, state, links, maps, R), y)
     taus = [t[..., 6 - link.S.shape[-1] :] for t, link in zip(T, links, strict=True)]
     return gather(robot, taus, batch_shape(q, v, vdot))
 
 
 def assembled(
-    robot: Robot,
-    links: list[Link],
-    maps: list[JointMaps],
-    R: list[Array],
-    tau: Array,
-    wrenches: Array | None,
-    prescribed: Mapping[int, Array],
+    robot: Robot, state: LoadedState, links: list[Link], maps: list[JointMaps], R: list[Array]
 ) -> saddle_point.SaddlePointSystem:
     """Assemble Newton's and Euler's equations and the joints' constraints."""
     refuse_unfit(robot, "decoupled")
+    prescribed = state.prescribed
     numbers = mass_properties(robot)
     S12: dict[tuple[int, int], Array] = {}
-    B1 = [_known(robot, links, R, i, wrenches) for i in range(len(links))]
+    B1 = [_known(robot, links, R, i, state.wrenches) for i in range(len(links))]
     for j, (joint, link) in enumerate(zip(robot.joints, links, strict=True)):
-        drive = maps[j].V_act @ tau[..., joint.v, None]
+        drive = maps[j].V_act @ state.tau[..., joint.v, None]
         sides = [(j, 1.0)] if link.parent < 0 else [(j, 1.0), (link.parent, -1.0)]
         for i, sign in sides:
             if j not in prescribed:

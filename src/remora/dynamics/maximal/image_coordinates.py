@@ -15,7 +15,7 @@ import numpy as np
 
 from remora.algebra import vector
 from remora.algebra.array_ops import Array, ArrayLike, concatenate, is_symbolic, stack
-from remora.dynamics.joint_arrays import batch_shape, external_wrenches, with_batch
+from remora.dynamics.joint_arrays import LoadedState, batch_shape, external_wrenches, with_batch
 from remora.dynamics.maximal import image_space, joint_equations, saddle_point
 from remora.dynamics.maximal.image_space import Assembled, JointRows
 from remora.dynamics.maximal.joint_maps import constraint, mass_properties, refuse_unfit
@@ -316,7 +316,7 @@ def _assembled(
     _refuse_off_manifold(robot, Qs, rates, rows, tolerance)
     q, v = _joint_state(robot, rates, rows, batch)
     batch = batch_shape(q, tau) if w is None else batch_shape(q, tau, w[..., 0, :])
-    return image_space.assembled(robot, q, v, Qs, rates, tau, w, {}), Qs, rates, batch
+    return image_space.assembled(robot, LoadedState(q, v, tau, w), Qs, rates), Qs, rates, batch
 
 
 def _unit(Q: Array) -> Array:

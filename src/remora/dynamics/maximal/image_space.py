@@ -21,7 +21,6 @@ corrected here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -29,7 +28,7 @@ import numpy as np
 from remora.algebra import dual_quaternion as dq
 from remora.algebra import linear, pose, quaternion, vector
 from remora.algebra.array_ops import Array, asarray, concatenate, stack
-from remora.dynamics.joint_arrays import batch_shape, gather, with_batch
+from remora.dynamics.joint_arrays import LoadedState, batch_shape, gather, with_batch
 from remora.dynamics.maximal import joint_equations, saddle_point
 from remora.dynamics.maximal.joint_maps import (
     MaximalSolution,
@@ -248,18 +247,10 @@ class Assembled(NamedTuple):
     L: list[Array]
 
 
-def assembled(
-    robot: Robot,
-    q: Array,
-    v: Array,
-    Q: list[Array],
-    Q_rate: list[Array],
-    tau: Array,
-    wrenches: Array | None,
-    prescribed: Mapping[int, Array],
-) -> Assembled:
+def assembled(robot: Robot, state: LoadedState, Q: list[Array], Q_rate: list[Array]) -> Assembled:
     """Assemble [DM93, eq. 30] for a tree: every body's ten equations, every joint's rows."""
     refuse_unfit(robot, "image_space")
+    q, v, tau, wrenches, prescribed = state
     numbers = mass_properties(robot)
     bodies: list[BodyEquations] = []
     for i, (mass, inertia) in enumerate(numbers):
@@ -295,25 +286,17 @@ def assembled(
     return Assembled(saddle, bodies, rows, L)
 
 
-def solve_image_space(
-    robot: Robot,
-    q: Array,
-    v: Array,
-    tau: Array,
-    wrenches: Array | None,
-    prescribed: Mapping[int, Array],
-) -> MaximalSolution:
+def solve_image_space(robot: Robot, state: LoadedState) -> MaximalSolution:
     """Return accelerations, reactions and the forces of prescribed joints [DM93, eq. 30]."""
-    Q = coordinates_of(robot, q)
-    Q_rate = rates_of(robot, Q, [link.twist for link in moving_links(robot, q, v)])
-    known = assembled(robot, q, v, Q, Q_rate, tau, wrenches, prescribed)
+    Q = coordinates_of(robot, state.q)
+    Q_rate = rates_of(robot, Q, [link.twist for link in moving_links(robot, state.q, state.v)])
+    known = assembled(robot, state, Q, Q_rate)
     motion, multipliers = saddle_point.solve(_in_motions(robot, known, Q))
     y = [
         _apply(motions(x), a) + _unit_acceleration(x, b.unit_rate)
         for x, a, b in zip(Q, motion, known.bodies, strict=True)
     ]
-    batch = batch_shape(q, v, tau)
-    return read_solution(robot, q, v, Q, known, y, multipliers, tau, prescribed, batch)
+    return read_solution(robot, state, Q, known, y, multipliers)
 
 
 def _in_motions(robot: Robot, known: Assembled, Q: list[Array]) -> saddle_point.SaddlePointSystem:
@@ -353,17 +336,15 @@ def _unit_acceleration(Q: Array, unit_rate: Array) -> Array:
 
 def read_solution(
     robot: Robot,
-    q: Array,
-    v: Array,
+    state: LoadedState,
     Q: list[Array],
     known: Assembled,
     y: list[Array],
     multipliers: list[Array],
-    tau: Array,
-    prescribed: Mapping[int, Array],
-    batch: tuple[int, ...],
 ) -> MaximalSolution:
     """Return v̇, forces, the bodies' accelerations and the physical reactions."""
+    q, v, tau, _, prescribed = state
+    batch = state.batch
     vdots: list[Array] = []
     taus: list[Array] = []
     reactions: list[Array] = []
@@ -417,7 +398,7 @@ def inverse_image_space(
     for x, x_rate, rate in zip(Q, Q_rate, rates_of(robot, Q, a), strict=True):
         twist = 2.0 * dq.mul(dq.conjugate(x), x_rate)
         second.append(rate + 0.5 * dq.mul(x_rate, twist))  # Q̈ = ½ Q ω̇ + ½ Q̇ ω
-    known = assembled(robot, q, v, Q, Q_rate, 0.0 * v, wrenches, held)
+    known = assembled(robot, LoadedState(q, v, 0.0 * v, wrenches, held), Q, Q_rate)
     # projected on the motions of each body: the unit conditions' multipliers drop out
     W = [_T(motions(x)) for x in Q]
     system = known.saddle

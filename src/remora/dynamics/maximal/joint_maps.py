@@ -10,7 +10,7 @@ import numpy as np
 from remora.algebra import dual_quaternion as dq
 from remora.algebra import vector
 from remora.algebra.array_ops import Array, asarray, concatenate, is_symbolic, stack
-from remora.dynamics.joint_arrays import gather, with_batch
+from remora.dynamics.joint_arrays import LoadedState, gather, with_batch
 from remora.dynamics.mimic_joints import refuse_mimic_joints
 from remora.dynamics.recursive.outward_pass import Link
 from remora.errors import InvalidValue
@@ -67,16 +67,15 @@ def constraint(V: Array) -> Array:
 
 def collected(
     robot: Robot,
+    state: LoadedState,
     maps: list[JointMaps],
     links: list[Link],
-    tau: Array,
     T: list[Array],
     across: list[Array],
     accelerations: list[Array],
-    prescribed: Mapping[int, Array],
-    batch: tuple[int, ...],
 ) -> MaximalSolution:
     """Return the solution from the reduced wrenches T and, for every joint, across = S v̇."""
+    prescribed, batch = state.prescribed, state.batch
     vdots: list[Array] = []
     taus: list[Array] = []
     reactions: list[Array] = []
@@ -84,7 +83,7 @@ def collected(
         V = maps[i].V
         count = V.shape[-1] - (link.S.shape[-1] if i in prescribed else 0)
         vdots.append(prescribed[i] if i in prescribed else vector.apply(maps[i].L, across[i]))
-        taus.append(T[i][..., count:] if i in prescribed else tau[..., joint.v])
+        taus.append(T[i][..., count:] if i in prescribed else state.tau[..., joint.v])
         reactions.append(vector.apply(V[..., :, :count], T[i][..., :count]))
     return MaximalSolution(
         gather(robot, vdots, batch),

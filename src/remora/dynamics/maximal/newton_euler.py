@@ -11,7 +11,7 @@ the actuation that VT18 solve for in eqs. 61-76.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -21,7 +21,13 @@ from remora.algebra import dual_quaternion as dq
 from remora.algebra import pose, screw, vector
 from remora.algebra.array_ops import Array, ArrayLike, asarray, concatenate
 from remora.dynamics.constraints.contradictions import satisfying
-from remora.dynamics.joint_arrays import batch_shape, external_wrenches, gather, with_batch
+from remora.dynamics.joint_arrays import (
+    LoadedState,
+    batch_shape,
+    external_wrenches,
+    gather,
+    with_batch,
+)
 from remora.dynamics.maximal import saddle_point
 from remora.dynamics.maximal.joint_maps import (
     JointMaps,
@@ -44,45 +50,25 @@ from remora.model.takes_robot import takes_robot
 from remora.model.topology import incidence_matrix, negatives, positives
 
 
-def solve_maximal(
-    robot: Robot,
-    q: Array,
-    v: Array,
-    tau: Array,
-    wrenches: Array | None,
-    prescribed: Mapping[int, Array],
-) -> MaximalSolution:
+def solve_maximal(robot: Robot, state: LoadedState) -> MaximalSolution:
     """Return accelerations, reactions and the forces of prescribed joints [VT18, eqs. 57-76]."""
-    return _solution(robot, q, v, tau, wrenches, prescribed, None)[0]
+    return _solution(robot, state, None)[0]
 
 
-def solve_closed(
-    robot: Robot,
-    q: Array,
-    v: Array,
-    tau: Array,
-    wrenches: Array | None,
-    prescribed: Mapping[int, Array],
-) -> tuple[MaximalSolution, Array]:
+def solve_closed(robot: Robot, state: LoadedState) -> tuple[MaximalSolution, Array]:
     """Return the solution with active constraints, and their multipliers `(..., m)`."""
-    solution, lam = _solution(robot, q, v, tau, wrenches, prescribed, loop_rows)
-    free = articulated_body.hybrid(robot, q, v, tau, wrenches, prescribed)[0]
-    vdot = satisfying(robot, q, v, solution.vdot, free)
+    solution, lam = _solution(robot, state, loop_rows)
+    free = articulated_body.hybrid(robot, state)[0]
+    vdot = satisfying(robot, state.q, state.v, solution.vdot, free)
     return solution._replace(vdot=vdot), lam
 
 
 def _solution(
-    robot: Robot,
-    q: Array,
-    v: Array,
-    tau: Array,
-    wrenches: Array | None,
-    prescribed: Mapping[int, Array],
-    closing: Callable[..., saddle_point.LoopRows] | None,
+    robot: Robot, state: LoadedState, closing: Callable[..., saddle_point.LoopRows] | None
 ) -> tuple[MaximalSolution, Array]:
-    links = moving_links(robot, q, v)
-    maps = joint_maps(robot, q, prescribed)
-    system = _assembled(robot, q, links, maps, tau, wrenches, prescribed)
+    links = moving_links(robot, state.q, state.v)
+    maps = joint_maps(robot, state.q, state.prescribed)
+    system = _assembled(robot, state, links, maps)
     rows = None if closing is None else closing(robot, links, maps)
     ydot, T, lam = saddle_point.solve_with_loops(system, rows)
     # from eight components at the centre of mass to six at the body frame's origin
@@ -94,8 +80,7 @@ def _solution(
     for i, link in enumerate(links):
         before = np.zeros(6) if link.parent < 0 else a[link.parent]
         across.append(a[i] - screw.to_inner(link.X, before) - link.c)  # S v̇ [VT18, eq. 48]
-    batch = batch_shape(q, v, tau)
-    return collected(robot, maps, links, tau, T, across, a, prescribed, batch), lam
+    return collected(robot, state, maps, links, T, across, a), lam
 
 
 def inverse_maximal(robot: Robot, q: Array, v: Array, vdot: Array, wrenches: Array | None) -> Array:
@@ -109,30 +94,25 @@ def inverse_maximal(robot: Robot, q: Array, v: Array, vdot: Array, wrenches: Arr
         for body, ai in zip(robot.bodies, a, strict=True)
     ]
     maps = joint_maps(robot, q, held)
-    known = _assembled(robot, q, links, maps, 0.0 * v, wrenches, held)
+    known = _assembled(robot, LoadedState(q, v, 0.0 * v, wrenches, held), links, maps)
     T = saddle_point.solve_known(known, ydot)
     taus = [t[..., 6 - link.S.shape[-1] :] for t, link in zip(T, links, strict=True)]
     return gather(robot, taus, batch_shape(q, v, vdot))
 
 
 def system(
-    robot: Robot,
-    q: Array,
-    v: Array,
-    tau: Array,
-    wrenches: Array | None,
-    prescribed: Mapping[int, Array],
-    twists: Array | None = None,
+    robot: Robot, state: LoadedState, twists: Array | None = None
 ) -> saddle_point.SaddlePointSystem:
     """Return S11, S12, S21, B1 and B2 at a state [VT18, eqs. 51-56].
 
     `twists` `(..., nb, 6)`, if given, replace the body twists that follow from v.
     """
-    links, maps = moving_links(robot, q, v), joint_maps(robot, q, prescribed)
+    links = moving_links(robot, state.q, state.v)
+    maps = joint_maps(robot, state.q, state.prescribed)
     if twists is not None:
         links = [replace(link, twist=twists[..., i, :]) for i, link in enumerate(links)]
         links = [replace(link, c=_relative_rate(links, i)) for i, link in enumerate(links)]
-    return _assembled(robot, q, links, maps, tau, wrenches, prescribed)
+    return _assembled(robot, state, links, maps)
 
 
 def _relative_rate(links: list[Link], i: int) -> Array:
@@ -199,7 +179,7 @@ def newton_euler_system(
     w = external_wrenches(robot, wrenches)
     xi = None if twists is None else finite("twists", twists, len(robot.bodies), 6)
     batch = batch_shape(q, v, forces, *(x[..., 0, :] for x in (w, xi) if x is not None))
-    S, B = system(robot, q, v, forces, w, {}, xi).dense()
+    S, B = system(robot, LoadedState(q, v, forces, w), xi).dense()
     maps = joint_maps(robot, q, {})
     return NewtonEulerSystem(
         with_batch(S, batch, trailing=2),
@@ -212,16 +192,11 @@ def newton_euler_system(
 
 
 def _assembled(
-    robot: Robot,
-    q: Array,
-    links: list[Link],
-    maps: list[JointMaps],
-    tau: Array,
-    wrenches: Array | None,
-    prescribed: Mapping[int, Array],
+    robot: Robot, state: LoadedState, links: list[Link], maps: list[JointMaps]
 ) -> saddle_point.SaddlePointSystem:
     """Assemble the blocks from the incidence matrix [VT18, eqs. 51-56]."""
     refuse_unfit(robot, "newton_euler")
+    q, _, tau, wrenches, prescribed = state
     C = incidence_matrix(robot)
     to_com = [pose.from_translation(body.com) for body in robot.bodies]
     # q_{joint/body}: pose of the joint's frame relative to a body's centre of mass

@@ -7,7 +7,6 @@ give the same in maximal coordinates].
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -15,10 +14,10 @@ import numpy as np
 from remora.algebra import dual_quaternion, linear, screw, vector
 from remora.algebra.array_ops import Array, concatenate, stack
 from remora.algebra.screw import Inertia, Transform
-from remora.dynamics.joint_arrays import batch_shape, gather
+from remora.dynamics.joint_arrays import LoadedState, gather
 from remora.dynamics.mimic_joints import refuse_mimic_joints
 from remora.dynamics.recursive.outward_pass import MovingBody, moving
-from remora.dynamics.recursive.tree_passes import JointContext, Pass, added, run
+from remora.dynamics.recursive.tree_passes import JointContext, Pass, added, run_at
 from remora.errors import InvalidValue
 from remora.model import joints
 from remora.model.robot import Robot
@@ -71,27 +70,10 @@ class AcceleratedBody(NamedTuple):
     tau: Array
 
 
-def hybrid(
-    robot: Robot,
-    q: Array,
-    v: Array,
-    tau: Array,
-    wrenches: Array | None,
-    prescribed: Mapping[int, Array],
-) -> tuple[Array, Array]:
-    """Return vdot and tau, both `(..., nv)`; the tau of prescribed joints is computed.
-
-    Args:
-        robot: the robot.
-        q: configuration, `(..., nq)`.
-        v: velocity, `(..., nv)`.
-        tau: forces, `(..., nv)`; ignored for prescribed joints.
-        wrenches: external, `(..., nb, 6)`, or None.
-        prescribed: accelerations `(..., nv_i)` by joint index.
-    """
+def hybrid(robot: Robot, state: LoadedState) -> tuple[Array, Array]:
+    """Return vdot and tau, both `(..., nv)`; the tau of prescribed joints is computed."""
     refuse_mimic_joints(robot, "articulated")
-    left = run(robot, PASSES, wrenches, prescribed, q=q, v=v, tau=tau)[1][-1]
-    batch = batch_shape(q, v, tau)
+    left, batch = run_at(robot, PASSES, state)[1][-1], state.batch
     vdots, taus = ([part[k] for part in left] for k in range(2))
     return gather(robot, vdots, batch), gather(robot, taus, batch)
 

@@ -19,6 +19,7 @@ import numpy as np
 from remora.algebra import screw
 from remora.algebra.array_ops import Array, asarray, concatenate
 from remora.algebra.screw import Inertia
+from remora.dynamics.joint_arrays import LoadedState
 from remora.model.robot import Body, Joint, Robot
 
 _NOTHING = np.zeros(0)
@@ -107,6 +108,14 @@ def run(
     for way in passes:
         left.append((_inward if way.inward else _outward)(way.step, sites, left))
     return sites, left
+
+
+def run_at(
+    robot: Robot, passes: tuple[Pass, ...], state: LoadedState
+) -> tuple[list[JointContext], list[list[Any]]]:
+    """Return what `run` returns for a state and what drives it."""
+    q, v, tau, wrenches, prescribed = state
+    return run(robot, passes, wrenches, prescribed, q=q, v=v, tau=tau)
 
 
 def _outward(step: Step, sites: list[JointContext], before: list[list[Any]]) -> list[Any]:

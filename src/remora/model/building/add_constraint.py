@@ -6,8 +6,9 @@ import inspect
 from typing import Any
 
 from remora.algebra import dual_quaternion
-from remora.errors import InvalidValue, ModelError, UnknownName
-from remora.model.building.constraint_drafts import DescribesConstraints
+from remora.errors import InvalidValue, ModelError
+from remora.model.arguments import known_options
+from remora.model.building.constraint_drafts import ConstraintEnds, DescribesConstraints
 from remora.model.building.tree import BodyDraft, Carrier, FrameDraft, JointDraft
 from remora.model.building.validate import Checker, Place
 from remora.model.constraint import GEAR, ROD
@@ -15,7 +16,7 @@ from remora.model.named import Named
 from remora.model.robot import Robot
 from remora.model.takes_robot import takes_robot
 
-_GIVEN = ("self", "name", "kind", "parent", "child", "place")
+_GIVEN = ("self", "name", "kind", "parent", "child", "place", "ends")
 
 
 @takes_robot
@@ -43,9 +44,8 @@ def add_constraint(
     given = (name, parent, child) if kind in (ROD, GEAR) else (name, kind, parent, child)
     parameters = inspect.signature(describe).parameters
     known = [key for key in parameters if key not in _GIVEN]
-    for key in options:
-        if key not in known:
-            raise UnknownName(f"option of a {kind} constraint", key, known)
+    known += ConstraintEnds.__annotations__ if "ends" in parameters else []
+    known_options(f"option of a {kind} constraint", options, known)
     if kind == ROD and "length" not in options:
         raise InvalidValue(f"rod {name!r} needs its length: length=...")
     describe(*given, **options)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from typing import TypedDict, Unpack
 
 import numpy as np
 
 from remora.algebra.array_ops import Array, ArrayLike, is_symbolic
 from remora.errors import Fault, ModelError
+from remora.model.arguments import known_options
 from remora.model.building import physical_checks, tree
 from remora.model.building.constraint_drafts import DescribesConstraints
 from remora.model.building.inertia_consistency import treatment, violation
@@ -23,6 +25,32 @@ MAX_BODIES = 10_000
 
 #: Maximum number of warnings: a file may have a hundred thousand unknown elements.
 MAX_WARNINGS = 100
+
+
+class JointProperties(TypedDict, total=False):
+    """Limits, losses and springs of a joint; one number, or one per speed.
+
+    Attributes:
+        lower: smallest coordinate.
+        upper: largest coordinate.
+        velocity: largest speed.
+        effort: largest force or torque.
+        damping: viscous friction.
+        friction: dry friction.
+        rotor_inertia: reflected inertia of the drive.
+        stiffness: of a spring in the joint, N m/rad or N/m.
+        spring_reference: coordinate at which the spring is relaxed.
+    """
+
+    lower: ArrayLike
+    upper: ArrayLike
+    velocity: ArrayLike
+    effort: ArrayLike
+    damping: ArrayLike
+    friction: ArrayLike
+    rotor_inertia: ArrayLike
+    stiffness: ArrayLike
+    spring_reference: ArrayLike
 
 
 class Builder(DescribesConstraints):
@@ -164,17 +192,9 @@ class Builder(DescribesConstraints):
         axis: ArrayLike | None = None,
         axis2: ArrayLike | None = None,
         pitch: ArrayLike = 0.0,
-        lower: ArrayLike = -np.inf,
-        upper: ArrayLike = np.inf,
-        velocity: ArrayLike = np.inf,
-        effort: ArrayLike = np.inf,
-        damping: ArrayLike = 0.0,
-        friction: ArrayLike = 0.0,
-        rotor_inertia: ArrayLike = 0.0,
-        stiffness: ArrayLike = 0.0,
-        spring_reference: ArrayLike = 0.0,
         mimic: tuple[str, float, float] | None = None,
         place: Place | None = None,
+        **properties: Unpack[JointProperties],
     ) -> Builder:
         """Add the joint that carries the body `child`.
 
@@ -189,18 +209,16 @@ class Builder(DescribesConstraints):
             axis: direction of motion (planar: normal of the plane); default z. Any length.
             axis2: second axis of a universal joint, in the frame rotated by the first.
             pitch: of a helical joint, m per rad.
-            lower: smallest coordinate; one number, or one per speed.
-            upper: largest coordinate.
-            velocity: largest speed.
-            effort: largest force or torque.
-            damping: viscous friction.
-            friction: dry friction.
-            rotor_inertia: reflected inertia of the drive.
-            stiffness: of a spring in the joint, N m/rad or N/m.
-            spring_reference: coordinate at which the spring is relaxed.
             mimic: (leading joint, ratio, offset): q = ratio · q_leader + offset.
             place: location of the description in its file.
+            **properties: `lower`, `upper`, `velocity` and `effort` limits, unlimited by default;
+                `damping`, `friction`, `rotor_inertia`, `stiffness` and `spring_reference`, zero by
+                default; one number, or one per speed. See `JointProperties`.
+
+        Raises:
+            UnknownName: for a property that joints do not have.
         """
+        known_options("property of a joint", properties, JointProperties.__annotations__)
         place = place or Place(f"joint {name!r}")
         check = self.check
         known = kind_named(kind)
@@ -208,8 +226,9 @@ class Builder(DescribesConstraints):
             check.fault(place, f"unknown kind {kind!r}; known: {', '.join(JOINT_TYPES)}")
             return self.kindless_joint(name, parent, child, place)
         kind, row = known, JOINT_TYPES[known]
-        low = check.bound(place, "lower limit", lower, row.nv)
-        high = check.bound(place, "upper limit", upper, row.nv)
+        given = properties.get
+        low = check.bound(place, "lower limit", given("lower", -np.inf), row.nv)
+        high = check.bound(place, "upper limit", given("upper", np.inf), row.nv)
         if np.any(low == np.inf) or np.any(high == -np.inf):
             check.fault(place, f"limits {low} and {high} leave no room to move")
         elif np.any(low > high):
@@ -226,14 +245,18 @@ class Builder(DescribesConstraints):
             limits=Limits(
                 low,
                 high,
-                check.largest(place, "velocity limit", velocity, row.nv),
-                check.largest(place, "effort limit", effort, row.nv),
+                check.largest(place, "velocity limit", given("velocity", np.inf), row.nv),
+                check.largest(place, "effort limit", given("effort", np.inf), row.nv),
             ),
-            damping=check.per_speed(place, "damping", damping, row.nv),
-            friction=check.per_speed(place, "friction", friction, row.nv),
-            rotor_inertia=check.per_speed(place, "rotor inertia", rotor_inertia, row.nv),
-            stiffness=check.spring(place, stiffness, row.nv, row.quaternion is None),
-            spring_reference=check.signed(place, "spring reference", spring_reference, row.nv),
+            damping=check.per_speed(place, "damping", given("damping", 0.0), row.nv),
+            friction=check.per_speed(place, "friction", given("friction", 0.0), row.nv),
+            rotor_inertia=check.per_speed(
+                place, "rotor inertia", given("rotor_inertia", 0.0), row.nv
+            ),
+            stiffness=check.spring(place, given("stiffness", 0.0), row.nv, row.quaternion is None),
+            spring_reference=check.signed(
+                place, "spring reference", given("spring_reference", 0.0), row.nv
+            ),
         )
         if mimic is not None:
             numbers = check.numbers(place, "mimic ratio and offset", mimic[1:], 2)

@@ -9,12 +9,13 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Mapping, Set
 from itertools import islice
-from typing import Any, Self
+from typing import Any, Self, TypedDict, Unpack
 
 import numpy as np
 
 from remora.algebra import dual_quaternion
 from remora.algebra.array_ops import Array, ArrayLike
+from remora.model.arguments import known_options
 from remora.model.building.joint_kinds import joint_axes, kind_named
 from remora.model.building.tree import BodyDraft, Carrier, FrameDraft, JointDraft, body_indices
 from remora.model.building.validate import Checker, Place
@@ -26,6 +27,26 @@ from remora.model.numbers import frozen
 MAX_CONSTRAINTS = 10_000
 #: Kinds of constraints: the joint types that constrain something, rods and gears.
 KINDS = (*(name for name in JOINT_TYPES if name != "free"), ROD, GEAR)
+
+
+class ConstraintEnds(TypedDict, total=False):
+    """Poses of the constraint frame in the axes of the bodies or frames that it connects.
+
+    Attributes:
+        parent_placement: pose on the parent; or give `parent_xyz` and `parent_rpy`.
+        parent_xyz: its position, m.
+        parent_rpy: its roll, pitch, yaw, rad.
+        child_placement: pose on the child; or give `child_xyz` and `child_rpy`.
+        child_xyz: its position, m.
+        child_rpy: its roll, pitch, yaw, rad.
+    """
+
+    parent_placement: ArrayLike | None
+    parent_xyz: ArrayLike
+    parent_rpy: ArrayLike
+    child_placement: ArrayLike | None
+    child_xyz: ArrayLike
+    child_rpy: ArrayLike
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,17 +119,12 @@ class DescribesConstraints:
         kind: str,
         parent: str | None,
         child: str | None,
-        parent_placement: ArrayLike | None = None,
-        parent_xyz: ArrayLike = (0.0, 0.0, 0.0),
-        parent_rpy: ArrayLike = (0.0, 0.0, 0.0),
-        child_placement: ArrayLike | None = None,
-        child_xyz: ArrayLike = (0.0, 0.0, 0.0),
-        child_rpy: ArrayLike = (0.0, 0.0, 0.0),
         axis: ArrayLike | None = None,
         axis2: ArrayLike | None = None,
         pitch: ArrayLike = 0.0,
         active: bool = True,
         place: Place | None = None,
+        **ends: Unpack[ConstraintEnds],
     ) -> Self:
         """Add a joint between two bodies that the tree carries already.
 
@@ -120,21 +136,20 @@ class DescribesConstraints:
             kind: a key of JOINT_TYPES except `free`, or `continuous`.
             parent: a body or a frame; None for the inertial frame.
             child: another body or a frame on one; None for the inertial frame.
-            parent_placement: pose of the constraint frame in that body's or frame's axes; or give
-                `parent_xyz` and `parent_rpy`.
-            parent_xyz: its position, m.
-            parent_rpy: its roll, pitch, yaw, rad.
-            child_placement: pose of the constraint frame on the child; or give `child_xyz` and
-                `child_rpy`.
-            child_xyz: its position, m.
-            child_rpy: its roll, pitch, yaw, rad.
             axis: direction of the allowed motion (planar: normal of the plane), in the parent's
                 constraint frame; default z.
             axis2: second axis of a universal constraint.
             pitch: of a helical constraint, m per rad.
             active: whether it acts from the start.
             place: location of the description in its file.
+            **ends: poses of the constraint frame on both ends, in the axes of that body or frame:
+                `parent_xyz`, `parent_rpy`, `child_xyz`, `child_rpy` (m, rad), or
+                `parent_placement`, `child_placement`; see `ConstraintEnds`.
+
+        Raises:
+            UnknownName: for another option.
         """
+        known_options("option of a constraint", ends, ConstraintEnds.__annotations__)
         place, check = place or Place(f"constraint {name!r}"), self.check
         known = kind_named(kind)
         if known is None or known == "free":
@@ -151,8 +166,8 @@ class DescribesConstraints:
             place,
             name,
             known,
-            check.pose(place, parent_placement, parent_xyz, parent_rpy),
-            check.pose(place, child_placement, child_xyz, child_rpy),
+            _end_pose(check, place, "parent", ends),
+            _end_pose(check, place, "child", ends),
             joint_axes(check, place, known, axis, axis2, "constraint"),
             pitch,
             active=active,
@@ -289,6 +304,14 @@ class DescribesConstraints:
                     self.check.fault(draft.place, _same_body(draft, carrier))
             made.append(dataclasses.replace(c, parent=parent, child=child, **changes))
         return made
+
+
+def _end_pose(check: Checker, place: Place, role: str, ends: ConstraintEnds) -> Array:
+    """Return the pose of the constraint frame on the parent or on the child."""
+    given: dict[str, Any] = {
+        key.removeprefix(f"{role}_"): x for key, x in ends.items() if key.startswith(role)
+    }
+    return check.pose(place, **given)
 
 
 def _check_gear(

@@ -247,7 +247,7 @@ class Batch:
     def evaluate(self, function: Callable[..., Any], **fixed: Any) -> Any:
         """Evaluate a library function, or your own, at all samples: `(..., n, *shape)`.
 
-        `batch.evaluate(rm.momentum)`, `batch.evaluate(rm.frame_pose, target="tool")`; each run
+        `batch.evaluate(rm.momentum)`, `batch.evaluate(rm.frame_pose, frame="tool")`; each run
         with its own robot parameters. For batches on the CPU.
 
         The robot is that of the start of the runs. Where constraints are switched during the runs,

@@ -1,4 +1,4 @@
-"""`rm.plan_reach`: motions of the joints that bring a frame to a target, base recoil included."""
+"""`rm.plan_reach`: motions of the joints that bring a frame to a goal, base recoil included."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from remora.algebra.array_ops import Array, ArrayLike
 from remora.dynamics.base_requirements import require_free_base
 from remora.dynamics.refusals import refuse_kinematic, without_constraints
 from remora.errors import InvalidValue, RemoraError, ShapeError
-from remora.model.arguments import choice, count, names, positive
+from remora.model.arguments import choice, count, names, positive, single
 from remora.model.joints import in_coordinates, kind, speeds
 from remora.model.numbers import finite
 from remora.model.robot import Frame, Robot
@@ -25,7 +25,6 @@ from remora.planning.result import TargetError
 from remora.planning.solve import inverse_kinematics
 from remora.planning.targets import SHORT, row_groups, target_errors
 from remora.planning.task_equations import task_errors
-from remora.planning.tasks import single
 from remora.simulation.inputs.moves import peak_speed, through
 from remora.simulation.inputs.profiles import Motion
 
@@ -33,7 +32,7 @@ PATHS = ("line", "joints")
 BASES = ("fixed", "floating")
 #: Starting points of inverse kinematics for a path of the joints.
 STARTS = 9
-#: A plan ends within this distance, m, and angle, rad, of its target.
+#: A plan ends within this distance, m, and angle, rad, of its goal.
 TOLERANCE = 1e-5
 #: Samples of a plan, less one.
 MOST_STEPS = 100_000
@@ -48,7 +47,7 @@ class ReachPlan:
         q: configurations, `(n, nq)`, with the predicted pose of the base.
         v: velocities, `(n, nv)`.
         motions: of the joints by name, in time since the start of the plan, for `prescribed=`.
-        error: predicted distance and angle to the target at the end.
+        error: predicted distance and angle to the goal at the end.
     """
 
     t: Array
@@ -69,7 +68,7 @@ def plan_reach(
     robot: Robot,
     q: ArrayLike,
     frame: str | int | Frame,
-    target: ArrayLike | str | Frame,
+    goal: ArrayLike | str | Frame,
     duration: float | None = None,
     *,
     base: Literal["fixed", "floating"] = "floating",
@@ -77,7 +76,7 @@ def plan_reach(
     locked: Collection[str] = (),
     steps: int = 200,
 ) -> ReachPlan:
-    """Return motions of the joints that bring a frame from rest to rest at a target.
+    """Return motions of the joints that bring a frame from rest to rest at a goal.
 
     Nothing is measured: the base's recoil is predicted from the conservation of momentum, which
     must be zero at the start.
@@ -86,7 +85,7 @@ def plan_reach(
         robot: the robot.
         q: configuration at the start, `(nq,)`.
         frame: the frame that reaches.
-        target: pose `(8,)` or position `(3,)` in the inertial frame, or a frame of the robot that
+        goal: pose `(8,)` or position `(3,)` in the inertial frame, or a frame of the robot that
             is fixed there.
         duration: s; by default the shortest at which all joints, followers included, keep their
             speed limits; a shorter one is refused.
@@ -98,7 +97,7 @@ def plan_reach(
         steps: number of samples less one.
 
     Raises:
-        RemoraError: if the target cannot be reached on such a path (the message says what limits
+        RemoraError: if the goal cannot be reached on such a path (the message says what limits
             it), or not in that time.
     """
     choice("base", base, BASES)
@@ -107,7 +106,7 @@ def plan_reach(
     if duration is not None:
         duration = positive("duration", duration)
     start = configuration(robot, single("q", q, robot.nq))
-    moving, goal = robot.frame(frame), _goal(robot, target)
+    moving, goal = robot.frame(frame), _goal(robot, goal)
     if base == "floating":
         require_free_base(robot)
         refuse_kinematic(robot, "plan_reach with a floating base")
@@ -120,7 +119,7 @@ def plan_reach(
     error = _error(robot, moving, goal, planned.q[-1])
     if max(error.position or 0.0, error.angle or 0.0) > TOLERANCE:
         raise RemoraError(
-            f"the reach of {moving.name!r} ends {error} from its target: the line passes too close "
+            f"the reach of {moving.name!r} ends {error} from its goal: the line passes too close "
             "to a singular configuration, or leaves the workspace; rm.inverse_kinematics tells "
             'what limits it, path="joints" goes around'
         )
@@ -130,16 +129,16 @@ def plan_reach(
     return ReachPlan(t, planned.q, planned.rates / seconds, motions, error)
 
 
-def _goal(robot: Robot, target: Any) -> Array:
-    """Return the target as a pose or a position, or raise."""
-    if isinstance(target, (str, Frame)):
-        fixed = robot.frame(target)
+def _goal(robot: Robot, goal: Any) -> Array:
+    """Return the goal as a pose or a position, or raise."""
+    if isinstance(goal, (str, Frame)):
+        fixed = robot.frame(goal)
         if fixed.body >= 0:
-            raise InvalidValue(f"the target {fixed.name!r} moves with a body; give its pose")
+            raise InvalidValue(f"the goal {fixed.name!r} moves with a body; give its pose")
         return fixed.placement
-    array = finite("target", target)
+    array = finite("goal", goal)
     if array.shape not in SHORT:
-        raise ShapeError(f"target must be a pose (8,) or a position (3,), not {array.shape}")
+        raise ShapeError(f"goal must be a pose (8,) or a position (3,), not {array.shape}")
     return SHORT[array.shape](0, array).checked_goal(robot)
 
 
@@ -147,10 +146,10 @@ def _joint_path(
     robot: Robot, q: Array, frame: Frame, goal: Array, base: Any, locked: Collection[str], n: int
 ) -> ReachPath:
     """Return the straight joint path to the solution of inverse kinematics, with the base's."""
-    target = SHORT[goal.shape](frame, goal, name="target")
-    found = inverse_kinematics(robot, target, q, base=base, locked=locked, starts=STARTS)
+    task = SHORT[goal.shape](frame, goal, name="goal")
+    found = inverse_kinematics(robot, task, q, base=base, locked=locked, starts=STARTS)
     if not found.success:
-        raise RemoraError(f"the target of {frame.name!r} is {found}")
+        raise RemoraError(f"the goal of {frame.name!r} is {found}")
     tau = np.linspace(0.0, 1.0, n + 1)
     s, ds = quintic(tau)
     if found.path is None:
@@ -160,20 +159,16 @@ def _joint_path(
     way = np.concatenate([np.zeros(6), found.path.way])
     response = base_motion(robot, True)
     states = integrate(robot, q, s[:, None] * way)
-    x = [q[:8]]
-    for k in range(n):  # each sample is the end of a straight path from the one before
-        begin = np.concatenate([x[-1], states[k, 8:]])
-        x.append(follow(robot, begin, (s[k + 1] - s[k]) * way[6:], 1, response)[-1])
-    states = np.concatenate([np.array(x), states[:, 8:]], axis=1)
+    states = np.concatenate([follow(robot, q, way[6:], s, response), states[:, 8:]], axis=1)
     V = response(states) @ way[6:]
     rates = ds[:, None] * np.concatenate([V, np.broadcast_to(way[6:], (n + 1, way.size - 6))], 1)
     return ReachPath(tau, states, rates)
 
 
 def _error(robot: Robot, frame: Frame, goal: Array, q: Array) -> TargetError:
-    task = SHORT[goal.shape](frame, goal, name="target").bind(robot)
+    task = SHORT[goal.shape](frame, goal, name="goal").bind(robot)
     errors = task_errors(robot, q, task.goal, (task.spec,))
-    return target_errors([task], row_groups(robot, [task]), errors)["target"]
+    return target_errors([task], row_groups(robot, [task]), errors)["goal"]
 
 
 def _duration(robot: Robot, path: ReachPath, given: float | None) -> float:

@@ -32,7 +32,7 @@ class Reach:
     def __init__(
         self,
         frame: str,
-        target: Any,
+        goal: Any,
         duration: float,
         base: Literal["fixed", "floating"] = "floating",
         path: Literal["line", "joints"] = "line",
@@ -42,16 +42,16 @@ class Reach:
 
         Args:
             frame: the frame that reaches.
-            target: pose `(8,)`, position `(3,)`, or the name of a frame that is fixed.
+            goal: pose `(8,)`, position `(3,)`, or the name of a frame that is fixed.
             duration: s.
             base: whether the base recoils.
             path: of the frame, or of the joints.
             locked: names of joints that do not move.
         """
-        goal = target if isinstance(target, str) else np.asarray(target, dtype=float)
+        goal = goal if isinstance(goal, str) else np.asarray(goal, dtype=float)
         self._given = frame, goal, float(duration), base, path, tuple(locked)
         shown = goal if isinstance(goal, str) else goal.tolist()
-        self.told = {"reach": frame, "target": shown, "base": base, "path": path}
+        self.told = {"reach": frame, "goal": shown, "base": base, "path": path}
 
     def identity_parts(self) -> tuple[Any, ...]:
         """Return its identity by value."""
@@ -70,8 +70,8 @@ class Reach:
     def motions(self, robot: Robot, q: Array) -> dict[str, Motion]:
         """Return the motions from a configuration, by joint."""
         frame, goal, *others = self._given
-        target = goal if isinstance(goal, str) else tuple(goal.tolist())
-        return _planned(robot, tuple(q.tolist()), frame, target, *others)
+        place = goal if isinstance(goal, str) else tuple(goal.tolist())
+        return _planned(robot, tuple(q.tolist()), frame, place, *others)
 
     def check(self, robot: Robot, q: Array, v: Array) -> None:
         """Raise if a floating base drifts: its motion would not be the one that is planned."""
@@ -94,13 +94,13 @@ def _planned(
     robot: Robot,
     q: tuple[float, ...],
     frame: str,
-    target: str | tuple[float, ...],
+    goal: str | tuple[float, ...],
     duration: float,
     base: Literal["fixed", "floating"],
     path: Literal["line", "joints"],
     locked: tuple[str, ...],
 ) -> dict[str, Motion]:
-    plan = plan_reach(robot, q, frame, target, duration, base=base, path=path, locked=locked)
+    plan = plan_reach(robot, q, frame, goal, duration, base=base, path=path, locked=locked)
     return plan.motions
 
 

@@ -79,19 +79,19 @@ class PoseFile(Settings):
     rpy: AngleVector = Field(description="roll, pitch, yaw: rad, or '30 deg'")
 
 
-def _target_form(value: Any) -> str:
+def _goal_form(value: Any) -> str:
     return {"map": "map", "list": "list"}.get(form_of(value), "one")
 
 
 class ReachFile(Settings):
-    """A frame reaches a target by all joints that are not locked, planned as the phase begins."""
+    """A frame reaches a goal by all joints that are not locked, planned as the phase begins."""
 
     frame: FrameName = Field(description="body or frame that reaches, from rest to rest")
-    target: Annotated[
+    goal: Annotated[
         Annotated[FrameName, Tag("one")]
         | Annotated[Vector, Tag("list")]
         | Annotated[PoseFile, Tag("map")],
-        Discriminator(_target_form),
+        Discriminator(_goal_form),
     ] = Field(description="position, m; a pose; or a frame that is fixed in the inertial frame")
     base: Literal["fixed", "floating"] = Field(
         default="floating", description="whether the base recoils, or is held"
@@ -193,7 +193,7 @@ class PhaseFile(Settings):
     wrenches: dict[BodyName, Load] = Field(default={}, description="the same by body, its axes")
     prescribed: dict[JointName, MoveFile] = Field(default={}, description="by joint how it moves")
     reach: ReachFile | None = Field(
-        default=None, description="a frame reaches a target by the joints that are not locked"
+        default=None, description="a frame reaches a goal by the joints that are not locked"
     )
     locked: list[JointName] = Field(default=[], description="joints that are held where they are")
     controllers: list[AnyLawSettings] = Field(

@@ -84,8 +84,8 @@ class FrameCondition(RobotCondition):
         if is_symbolic(asarray(q)) or is_symbolic(asarray(v)):
             return self.margin(self.robot, q, v)
         if self.point is None:
-            return kernel(turning, self.robot, ("q", "v"), target=self.frame)(q, v) - self.limit
-        away = kernel(distance, self.robot, ("q",), target=self.frame, point=self.point)
+            return kernel(turning, self.robot, ("q", "v"), frame=self.frame)(q, v) - self.limit
+        away = kernel(distance, self.robot, ("q",), frame=self.frame, point=self.point)
         return away(q) - self.limit
 
     def margin(self, robot: Robot, q: Array, v: Array) -> Array:
@@ -95,13 +95,13 @@ class FrameCondition(RobotCondition):
         return distance(robot, q, self.frame, self.point) - self.limit
 
 
-def distance(robot: Robot, q: Array, target: str, point: tuple[float, ...]) -> Array:
+def distance(robot: Robot, q: Array, frame: str, point: tuple[float, ...]) -> Array:
     """Return the distance of a frame's origin from a point of the inertial frame, `(...)`, m."""
-    away = pose.translation(frame_pose(robot, q, target)) - np.array(point)
+    away = pose.translation(frame_pose(robot, q, frame)) - np.array(point)
     return sqrt(vector.dot(away, away))[..., 0]
 
 
-def turning(robot: Robot, q: Array, v: Array, target: str) -> Array:
+def turning(robot: Robot, q: Array, v: Array, frame: str) -> Array:
     """Return the magnitude of a frame's angular velocity, `(...)`, rad/s."""
-    omega = frame_twist(robot, q, v, target)[..., :3]
+    omega = frame_twist(robot, q, v, frame)[..., :3]
     return sqrt(vector.dot(omega, omega))[..., 0]

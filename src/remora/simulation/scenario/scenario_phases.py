@@ -165,12 +165,12 @@ def _reach(robot: Robot, settings: PhaseFile, reach: ReachFile, fault: Refuse) -
             fault(
                 ("reach", "base"), f"the base is {robot.joints[0].kind}, not free: set base: fixed"
             )
-    target: Any = reach.target
-    if isinstance(target, PoseFile):
-        target = pose.from_xyz_rpy(np.array(target.xyz), np.array(target.rpy))
-    elif isinstance(target, str) and robot.frame(target).body >= 0:
-        fault(("reach", "target"), f"{target!r} moves with a body: give a position or a pose")
-    made = Reach(reach.frame, target, settings.duration, reach.base, reach.path, settings.locked)
+    goal: Any = reach.goal
+    if isinstance(goal, PoseFile):
+        goal = pose.from_xyz_rpy(np.array(goal.xyz), np.array(goal.rpy))
+    elif isinstance(goal, str) and robot.frame(goal).body >= 0:
+        fault(("reach", "goal"), f"{goal!r} moves with a body: give a position or a pose")
+    made = Reach(reach.frame, goal, settings.duration, reach.base, reach.path, settings.locked)
     return made.moves(robot)
 
 

@@ -143,7 +143,7 @@ class BatchPage(TimedPage):
 
     def _path_kernel(self, tip: str) -> Any:
         return compile_function(
-            frame_pose, self.batch.robot, arguments=["q"], fixed={"target": tip},
+            frame_pose, self.batch.robot, arguments=["q"], fixed={"frame": tip},
             parameters=tuple(self._values[0]),
         )  # fmt: skip
 

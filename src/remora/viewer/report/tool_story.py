@@ -69,7 +69,7 @@ def _reaches(phase: Any) -> Iterable[tuple[str, Any]]:
     settings = phase.get("prescribed")
     for motion in settings.values() if is_mapping(settings) else ():
         if is_mapping(motion) and "reach" in motion:
-            yield str(motion["reach"]), motion.get("target")
+            yield str(motion["reach"]), motion.get("goal")
 
 
 def _captures(phase: Any) -> Iterable[tuple[str, Any]]:

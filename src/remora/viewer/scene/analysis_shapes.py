@@ -83,7 +83,7 @@ class ToolEllipsoid:
         """
         self.length = characteristic_length(robot, tool, None)
         fixed = {
-            "target": tool, "base": base, "kind": "kinematic", "subspace": "translation",
+            "frame": tool, "base": base, "kind": "kinematic", "subspace": "translation",
             "length": self.length, "joints": tuple(chain_joints(robot, tool)),
         }  # fmt: skip
         self._matrix: Any = compile_function(ellipsoid_matrix, robot, arguments=["q"], fixed=fixed)

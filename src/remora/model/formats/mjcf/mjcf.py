@@ -186,6 +186,7 @@ class _Converter:
             if link is not chain[-1]:
                 child = unused(f"{body}_{name}", "body", self._taken)
                 self._builder.body(child, place=place)
+            numbers: dict[str, Any] = {**link.axes, **(self._drive(own, link) if own else {})}
             self._builder.joint(
                 name,
                 link.kind,
@@ -194,8 +195,7 @@ class _Converter:
                 placement=placement,
                 mimic=self._equalities.mimics.get(own[0]) if own else None,
                 place=place,
-                **link.axes,
-                **(self._drive(own, link) if own else {}),
+                **numbers,
             )
             on, before = child, dual_quaternion.conjugate(link.moved)
 
