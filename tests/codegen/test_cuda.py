@@ -54,7 +54,7 @@ def test_every_function_of_the_library(name):
     arguments = arguments_for(name, robot, rng, (3,))
     fixed = {}
     if "frame" in inspect.signature(FUNCTIONS[name]).parameters:
-        fixed["target"] = arguments.pop()
+        fixed["frame"] = arguments.pop()
     kernel = rm.compile(public(name), robot, fixed=fixed, target="cuda")
     got = launched(kernel, arguments)
     expected = public(name)(robot, *arguments, **fixed)
@@ -303,7 +303,7 @@ def test_gpu_every_function(name):
     arguments = arguments_for(name, robot, np.random.default_rng(3), (33,))
     fixed = {}
     if "frame" in inspect.signature(FUNCTIONS[name]).parameters:
-        fixed["target"] = arguments.pop()
+        fixed["frame"] = arguments.pop()
     fast = rm.compile(robot, target="cuda")
     got = getattr(fast, name)(*map(needs.CUPY.asarray, arguments), **fixed)
     expected = getattr(rm.compile(robot), name)(*arguments, **fixed)

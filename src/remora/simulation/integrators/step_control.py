@@ -25,9 +25,9 @@ def refuse_unresolved(
         updates: of its components.
     """
     last = max(abs(start), abs(end))
-    found = [("the duration of a phase", time) for time in durations if time > 0.0]
-    found += [(f"the sample time of component {u.names[0]!r}", u.sample_time) for u in updates]
-    for what, time in found:
+    times = [(f"the sample time of component {u.names[0]!r}", u.sample_time) for u in updates]
+    times += [("the duration of a phase", time) for time in durations if time > 0.0]
+    for what, time in times:
         if time <= 2.0 * CLOSE * float(np.spacing(last)):
             raise InvalidValue(
                 f"{what}, {time:g} s, is too short: time does not resolve it at t = {last:g} s"

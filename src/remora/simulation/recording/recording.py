@@ -199,19 +199,19 @@ class Recording:
     quaternions = _Values("Orientation of every body and frame, `(n, nb + nf, 4)`.")
     euler_angles = _Values("Roll, pitch, yaw of every body and frame, `(n, nb + nf, 3)`, rad.")
 
-    def frame_pose(self, target: str) -> Array:
+    def frame_pose(self, frame: str) -> Array:
         """Return the pose of a body or frame in the inertial frame, `(n, 8)`."""
-        frame = self.robot.frame(target)
-        if frame.body < 0:
-            return np.tile(frame.placement, (len(self), 1))
-        return dual_quaternion.mul(self.poses[:, frame.body], frame.placement)
+        place = self.robot.frame(frame)
+        if place.body < 0:
+            return np.tile(place.placement, (len(self), 1))
+        return dual_quaternion.mul(self.poses[:, place.body], place.placement)
 
-    def frame_twist(self, target: str) -> Array:
+    def frame_twist(self, frame: str) -> Array:
         """Return the twist [ω, v] of a body or frame in its own axes, `(n, 6)`."""
-        frame = self.robot.frame(target)
-        if frame.body < 0:
+        place = self.robot.frame(frame)
+        if place.body < 0:
             return np.zeros((len(self), 6))
-        return screw.adjoint_inverse(frame.placement, self.twists[:, frame.body])
+        return screw.adjoint_inverse(place.placement, self.twists[:, place.body])
 
     def conservation(self) -> Conservation:
         """Return how well the run conserves momentum, energy and unit quaternions; print it."""

@@ -38,11 +38,11 @@ class RunData(Protocol):
         """Return whether a constraint acts at each sample, `(n,)`."""
         ...
 
-    def frame_pose(self, target: str) -> Array:
+    def frame_pose(self, frame: str) -> Array:
         """Return the poses of a body or frame, `(n, 8)`."""
         ...
 
-    def frame_twist(self, target: str) -> Array:
+    def frame_twist(self, frame: str) -> Array:
         """Return the twists of a body or frame, `(n, 6)`."""
         ...
 
