@@ -361,8 +361,8 @@ class TestCompile:
         assert_close(kernel(Q), rm.jacobian(ROBOT, Q, "tool"), rtol=1e-13)
         with pytest.raises(RemoraError, match="needs frame"):
             rm.compile(rm.jacobian, ROBOT)
-        with pytest.raises(RemoraError, match="no parameter of jacobian named 'frame'"):
-            rm.compile(rm.jacobian, ROBOT, fixed={"frame": "tool"})
+        with pytest.raises(RemoraError, match="no parameter of jacobian named 'target'"):
+            rm.compile(rm.jacobian, ROBOT, fixed={"target": "tool"})
         with pytest.raises(RemoraError, match="no body or frame named 'nobody'"):
             rm.compile(rm.jacobian, ROBOT, fixed={"frame": "nobody"})
         with pytest.raises(RemoraError, match="the robot is missing"):

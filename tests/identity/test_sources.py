@@ -190,7 +190,7 @@ SOME = {
     "planning/task_equations.py": "task, single run, batch",
     "control/attitude_pd.py": "component", "control/joint_pd.py": "",
     "simulation/program/run_program.py": "single run, batch",
-    "simulation/engine/phase_program.py": "single run, batch",
+    "simulation/engine/phase_program.py": "single run",
     "components/context.py": "single run, batch, component, component of a user",
 }  # fmt: skip
 
