@@ -198,6 +198,20 @@ def test_it_is_a_recording_like_any_other(tmp_path):
     assert np.array_equal(again.q, run.q)
 
 
+def test_an_interrupted_run_has_what_black_boxes_exchanged_until_then():
+    def pressed(t, twist):
+        if t > 0.055:
+            raise KeyboardInterrupt
+        return rm.papers.sa24.SensorReading(0.1 * twist)
+
+    robot = arm(1)
+    assembly = rm.Assembly({"arm": robot, "box": rm.BlackBox(pressed)}, [("box", "arm", "link1")])
+    with pytest.warns(RuntimeWarning, match=r"interrupted at t = 0\.06 s"):
+        run = rm.simulate_assembly(assembly, *assembly.random_state(1), 0.1, rate=100.0)
+    assert run.status == "interrupted"
+    assert run.signals["box.wrench"].shape == (len(run), 6) == (7, 6)
+
+
 def test_a_passive_joint_is_passive_in_a_run():
     b = rm.Builder("arm").body("link", 1.0, (0, 0, 0.1), np.eye(3))
     damped = b.joint("turn", "revolute", None, "link", axis=(0, 0, 1), damping=2.0).build()

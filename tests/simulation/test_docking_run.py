@@ -6,6 +6,7 @@ import pytest
 import remora as rm
 from remora.algebra import dual_quaternion as dq
 from remora.algebra import pose
+from remora.simulation import docking_run
 
 
 def unit(gravity=(0, 0, 0)):
@@ -218,6 +219,26 @@ def test_a_failure_keeps_what_was_recorded():
     assert run.status == "failed"
     assert run.t[-1] == 0.05
     assert [switch.activated for switch in run.switches] == [("b",)]
+
+
+def test_an_interrupted_run_keeps_what_was_computed(monkeypatch):
+    monkeypatch.setattr(docking_run, "MOST_TICKS", 4)
+    robot = world()
+    q, v = start(robot)
+    changes = [rm.Attach(0.02, "b", "a", "side", latch=True)]
+    whole = rm.simulate_assembly(robot, q, v, 0.1, rate=100.0, changes=changes)
+
+    def pressed(t, q, v):
+        if t > 0.085:
+            raise KeyboardInterrupt
+        return 0.0 * v
+
+    with pytest.warns(RuntimeWarning, match=r"interrupted at t = 0\.06 s: what was computed is"):
+        run = rm.simulate_assembly(robot, q, v, 0.1, rate=100.0, torque=pressed, changes=changes)
+    assert (run.status, run.message) == ("interrupted", "interrupted at t = 0.06 s")
+    assert [switch.activated for switch in run.switches] == [("b",)]
+    assert np.array_equal(run.t, whole.t[: len(run)])
+    assert np.array_equal(run.q, whole.q[: len(run)])  # parts of a run have its bits
 
 
 def test_a_run_with_a_start_an_adaptive_method_and_a_change_at_its_end():

@@ -256,10 +256,10 @@ def test_a_reach_is_resumed_and_described(written, tmp_path):
     [
         ("prescribed: {joint_0: {to: 0.1}}", "joint 'joint_0' is part of the reach"),
         ("torque: {joint_0: 0.1}", "joint 'joint_0' is prescribed or locked"),
-        ("base_wrench: [1, 0, 0, 0, 0, 0]", "nothing else may push the robot"),
+        ("base_wrench: [1, 0, 0, 0, 0, 0]", "no other forces may act on the robot"),
         (
             "controllers: [{law: attitude_pd, kp: 1, kd: 1, sample_time: 1}]",
-            "nothing else may push the robot",
+            "no other forces may act on the robot",
         ),
     ],
 )

@@ -419,7 +419,7 @@ def test_what_is_no_scenario_is_refused(write, text, told):
         ("duration: 1, torque: {J1: {profile: {times: [1, 0], values: [1, 2]}}}", "ascend"),
         ("duration: 1, torque: {J1: {profile: {times: [0, 1, 2], values: [1, 2]}}}", "as many"),
         ("duration: 1, base_wrench: 3", "base_wrench: must be 6 numbers, not 1"),
-        ("duration: 1, prescribed: {base: {to: 1}}", "turns by a quaternion"),
+        ("duration: 1, prescribed: {base: {to: 1}}", "rotates by a quaternion"),
         ("duration: 1, prescribed: {J1: {to: 1, stop: 2}}", "must lie within the phase's 1 s"),
         ("duration: 1, prescribed: {J1: {to: 1, sine: {amplitude: 1, omega: 1}}}", "to and sine"),
         (
@@ -440,7 +440,7 @@ def test_what_is_no_scenario_is_refused(write, text, told):
         ("duration: 1, until: [{frame: body_1, nearer: 1}]", "need a point"),
         ("duration: 1, until: [{time: 1, above: 2}]", "above does not go with time"),
         ("duration: 1, until: [{time: 2}]", "is 2 s, the phase lasts 1 s"),
-        ("duration: 1, until: [{joint: base, above: 2}]", "has not one coordinate"),
+        ("duration: 1, until: [{joint: base, above: 2}]", "must have one coordinate"),
         ("duration: 1, controllers: [{kp: 1}]", "law is missing: one of joint_pd, attitude_pd"),
         ("duration: 1, controllers: {law: joint_pd}", "controllers: must be a list, not a map"),
         (
@@ -490,7 +490,7 @@ def test_degrees_of_a_joint_that_slides(write):
     [
         ("integrator: {name: rk4}", "step is missing"),
         ("formulation: magic", "no formulation of forward dynamics named 'magic'"),
-        ("output: {sample: 1e-9}", "10,000,000 are the most"),
+        ("output: {sample: 1e-9}", "the maximum is 10,000,000"),
         ("start: {joints: {base: 3}}", "is a free joint: set start.base or start.bases"),
         ("start: {bases: {J1: {xyz: [1, 2, 3]}}}", "joint 'J1' is revolute, not free"),
         ("start: {base: {}, bases: {base: {}}}", "is set in both base and bases"),

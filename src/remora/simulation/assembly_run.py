@@ -73,7 +73,8 @@ def simulate_assembly(
     `run.signals["payload.wrench"]`, that of its predecessor on it, both in its base frame.
 
     A dock is a `fixed` constraint of the recording's robot, by the name of the docked module;
-    `run.switches` has its impulses, `run.active("module")` tells when it is closed.
+    `run.switches` has its impulses, `run.active("module")` is true while it is closed. After Ctrl-C
+    the recording ends with the last ticks that were computed; its status is `interrupted`.
 
     Args:
         assembly: robots and black boxes, which are recordings or live programs; or a modular robot.

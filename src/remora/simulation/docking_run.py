@@ -6,6 +6,7 @@ of modules, at any docks; the bases of docked modules follow their carriers exac
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -27,6 +28,8 @@ from remora.simulation.module_changes import Attach, Change, Detach, Docking, Sw
 from remora.simulation.recording.recorded_event import RecordedEvent
 from remora.simulation.recording.recording import Recording
 
+#: Maximum number of ticks between two states to which an interrupted run may go back.
+MOST_TICKS = 100
 #: A time is that of a tick if it is after it by this part of its magnitude at most.
 SAME = 1e-12
 
@@ -103,6 +106,12 @@ def simulate_modules(
         if run.parts:
             error.recording = run.recording("failed", str(error))
         raise
+    except KeyboardInterrupt:
+        if not run.parts:
+            raise
+        message = f"interrupted at t = {run.parts[-1].t[-1]:.9g} s"
+        warnings.warn(f"{message}: what was computed is kept", RuntimeWarning, stacklevel=3)
+        return run.recording("interrupted", message)
     missing = ", ".join(repr(change.module) for change in run.waiting)
     never = f"changes whose condition never came true: {missing}"
     return run.recording("complete", never if missing else "")
@@ -170,7 +179,8 @@ class _DockingRun:
         watched = any(callable(change.when) for change in self.waiting)
         try:
             while self._k < last and not due:
-                self._k = self._k + 1 if watched else _next(self.waiting, times, self._k)
+                k = self._k + 1 if watched else _next(self.waiting, times, self._k)
+                self._k = min(k, self._k + MOST_TICKS)
                 sim.advance(self._t)
                 network.settle(sim.q, sim.v)
                 due = self._due()

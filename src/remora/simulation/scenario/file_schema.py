@@ -123,37 +123,43 @@ _OF_FRAME = ("nearer", "farther", "turning_above", "turning_below")
 
 
 class UntilFile(Settings):
-    """A condition: it counts when it becomes true, not where it is true from the start."""
+    """A condition: an event occurs when it becomes true, not if it is true from the start."""
 
-    joint: JointName | None = Field(default=None, description="whose place or speed is watched")
+    joint: JointName | None = Field(
+        default=None, description="whose coordinate or speed is monitored"
+    )
     above: Angle | None = Field(
-        default=None, description="the joint passes this upwards: rad, m, '30 deg'"
+        default=None, description="its coordinate rises through this value: rad, m, '30 deg'"
     )
-    below: Angle | None = Field(default=None, description="the joint passes this downwards")
+    below: Angle | None = Field(default=None, description="its coordinate falls through this value")
     speed_above: Rate | None = Field(
-        default=None, description="its speed passes this upwards: rad/s, m/s"
+        default=None, description="its speed rises through this value: rad/s, m/s"
     )
-    speed_below: Rate | None = Field(default=None, description="its speed passes this downwards")
-    frame: FrameName | None = Field(default=None, description="body or frame that is watched")
+    speed_below: Rate | None = Field(default=None, description="its speed falls through this value")
+    frame: FrameName | None = Field(default=None, description="body or frame that is monitored")
     point: Vector | None = Field(default=None, description="of nearer, farther: inertial frame, m")
     nearer: Positive | None = Field(
-        default=None, description="the frame's origin comes nearer to it, m"
+        default=None, description="the frame's origin comes nearer to the point, m"
     )
-    farther: Positive | None = Field(default=None, description="it goes farther from it, m")
+    farther: Positive | None = Field(default=None, description="it goes farther from the point, m")
     turning_above: Rate | None = Field(
-        default=None, ge=0.0, description="the frame turns faster: rad/s"
+        default=None,
+        ge=0.0,
+        description="the frame's angular speed rises through this value, rad/s",
     )
     turning_below: Rate | None = Field(
-        default=None, ge=0.0, description="the frame turns slower: rad/s"
+        default=None,
+        ge=0.0,
+        description="the frame's angular speed falls through this value, rad/s",
     )
     time: Positive | None = Field(default=None, description="s since the phase began")
     capture: CaptureFile | None = Field(
         default=None, description="a fixture in reach of its grapple; its events: captured, missed"
     )
     action: Literal["next", "stop", "record"] = Field(
-        default="next", description="go on with the next phase, end the run, or only note it"
+        default="next", description="start the next phase, end the run, or only record the event"
     )
-    name: Text | None = Field(default=None, description="what it is called in the recording")
+    name: Text | None = Field(default=None, description="its name in the recording")
 
     @model_validator(mode="after")
     def _check(self) -> UntilFile:
@@ -197,10 +203,10 @@ class PhaseFile(Settings):
     )
     locked: list[JointName] = Field(default=[], description="joints that are held where they are")
     controllers: list[AnyLawSettings] = Field(
-        default=[], description="what they order is added to torque"
+        default=[], description="control laws; their commands are added to torque"
     )
     until: list[UntilFile] = Field(
-        default=[], description="what ends the phase before its duration"
+        default=[], description="conditions; by default the first one that occurs ends the phase"
     )
     impulse: bool = Field(
         default=False, description="whether held joints are brought to their speed by an impulse"
@@ -212,7 +218,8 @@ class PhaseFile(Settings):
         default=[], description="constraints that are switched off when the phase begins"
     )
     latch: bool = Field(
-        default=False, description="what is switched on takes the relative pose of that moment"
+        default=False,
+        description="whether activated constraints hold the relative pose at that moment",
     )
     separation: dict[Text, Separation] = Field(
         default={}, description="by released constraint: speed, or velocity of the child, m/s"
@@ -241,12 +248,12 @@ class RobotFile(Settings):
     file: Text = Field(description="relative to the scenario; or the name of a bundled robot")
     base: Text | None = Field(default=None, description="free, fixed, planar, spherical, ...")
     merge_fixed: bool = Field(
-        default=True, description="bodies on fixed joints become part of others"
+        default=True, description="whether bodies on fixed joints are merged into their parents"
     )
     gravity: Vector | None = Field(default=None, description="m/s², inertial axes")
     mesh_root: Text | None = Field(default=None, description="folder of the meshes")
     inertia: Literal["strict", "warn", "repair"] | None = Field(
-        default=None, description="what to do about an inertia that no body can have"
+        default=None, description="treatment of physically impossible inertias"
     )
 
 
@@ -280,8 +287,8 @@ class StartFile(Settings):
         Discriminator(lambda x: "list" if form_of(x) == "list" else "one"),
     ] = Field(
         default=False,
-        description="whether the closest state that satisfies the constraints is taken; "
-        "or the joints that keep the values set here",
+        description="whether to start from the closest state that satisfies the constraints; "
+        "or the joints that keep the values above",
     )
 
 
@@ -298,7 +305,7 @@ class IntegratorFile(Settings):
     )
     max_step: Positive | None = Field(default=None, description="s")
     max_steps: Annotated[int, Field(ge=1)] = Field(
-        default=Integrator.max_steps, description="of adaptive methods in a phase; more is an error"
+        default=Integrator.max_steps, description="maximum number of adaptive steps in a phase"
     )
     breaks: list[float] = Field(
         default=[], description="times that no step crosses, s since the start of the run"
@@ -374,7 +381,7 @@ class ScenarioFile(Settings):
     )
     stops: StopsFile | None = None
     saturate: bool = Field(
-        default=False, description="whether drives keep to the joints' effort limits"
+        default=False, description="whether drives are limited to the joints' effort limits"
     )
     slip_speed: NotNegative = Field(
         default=Physics.slip_speed, description="of dry friction, rad/s or m/s"

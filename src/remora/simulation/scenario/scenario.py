@@ -217,7 +217,7 @@ def _refused(source: str, found: list[Fault]) -> ModelError:
 def _located(path: str | os.PathLike[str]) -> Path:
     file = named_file(path, "scenarios")
     if file.suffix.lower() not in _SUFFIXES and not file.is_dir():
-        reason = f"is no scenario: its name must end with {' or '.join(_SUFFIXES)}"
+        reason = f"is not a scenario file: its name must end with {' or '.join(_SUFFIXES)}"
         raise ModelError(os.fspath(path), [Fault("file", reason)])
     return file
 
@@ -321,14 +321,16 @@ def _steps(settings: ScenarioFile, refuse: Refuse) -> Integrator:
     """Return the settings of the steps, checked."""
     steps, sample = settings.integrator, settings.output.sample
     if steps.name in ("rk4", "variational") and steps.step is None:
-        refuse(("integrator",), f"{steps.name} makes steps of one length: step is missing")
+        refuse(("integrator",), f"{steps.name} has fixed steps: step is missing")
     if steps.name == "variational" and any(
         p.prescribed or p.locked or p.reach for p in settings.phases
     ):
-        refuse(("integrator",), "variational holds no joints: nothing may be prescribed or locked")
+        refuse(
+            ("integrator",), "variational cannot hold joints: nothing may be prescribed or locked"
+        )
     duration = sum(phase.duration for phase in settings.phases)
     if sample is not None and duration / sample > MOST_SAMPLES:
-        reason = f"asks for {duration / sample:.3g} samples, {MOST_SAMPLES:,} are the most"
+        reason = f"gives {duration / sample:.3g} samples; the maximum is {MOST_SAMPLES:,}"
         refuse(("output", "sample"), reason)
     given = steps.model_dump(exclude={"name"}, exclude_none=True)
     try:

@@ -49,7 +49,7 @@ def form_of(value: Any) -> str:
 class SineFile(Settings):
     """amplitude × sin(2π frequency t + phase), t since the phase (or the pulse) began."""
 
-    amplitude: Numbers = Field(description="in the unit of what it is")
+    amplitude: Numbers = Field(description="in the unit of the load")
     frequency: float | None = Field(default=None, ge=0.0, description="Hz")
     omega: Rate | None = Field(
         default=None, ge=0.0, description="rad/s or '5 deg/s', instead of frequency"

@@ -139,7 +139,7 @@ def _switching(settings: PhaseFile, number: int, fault: Refuse) -> None:
             fault(("release",), reason)
     for name in settings.separation:
         if name not in settings.released:
-            reason = f"constraint {name!r} is not released in this phase: it cannot push apart"
+            reason = f"constraint {name!r} is not released in this phase: it cannot separate bodies"
             fault(("separation", name), reason)
     if settings.latch and not settings.activated:
         fault(("latch",), "is for constraints that the phase activates: name them in activate")
@@ -147,7 +147,7 @@ def _switching(settings: PhaseFile, number: int, fault: Refuse) -> None:
         fault(("after_event",), "there is no phase before the first one")
 
 
-_PUSHED = "contradiction: in a reach with a floating base nothing else may push the robot"
+_PUSHED = "contradiction: in a reach with a floating base no other forces may act on the robot"
 
 
 def _reach(robot: Robot, settings: PhaseFile, reach: ReachFile, fault: Refuse) -> dict[str, Any]:
@@ -180,7 +180,10 @@ def _reach(robot: Robot, settings: PhaseFile, reach: ReachFile, fault: Refuse) -
 def _move(joint: Joint, settings: MoveFile, duration: float, path: Path, fault: Refuse) -> Any:
     size = joint.q.stop - joint.q.start
     if not in_coordinates(joint):
-        fault(path, f"a {joint.kind} joint turns by a quaternion: no file can prescribe it")
+        fault(
+            path,
+            f"a {joint.kind} joint rotates by a quaternion: no file can prescribe it",
+        )
         return None
     values = settings.through.values if settings.through is not None else []
     amplitude = None if settings.sine is None else settings.sine.amplitude
@@ -253,7 +256,7 @@ def _of_joint(
     joint: Joint, key: str, limit: float, settings: dict[str, Any], path: Path, fault: Refuse
 ) -> JointCondition:
     if not in_coordinates(joint) or joint.v.stop - joint.v.start != 1:
-        fault((*path, "joint"), f"joint {joint.name!r} ({joint.kind}) has not one coordinate")
+        fault((*path, "joint"), f"joint {joint.name!r} ({joint.kind}) must have one coordinate")
     wrong = degrees_of_a_slide(joint, limit)
     if wrong:
         fault((*path, key), wrong)
