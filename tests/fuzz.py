@@ -425,7 +425,7 @@ def of_replay(study, run):
     if at[-1] != len(run.t) - 1:
         at.append(len(run.t) - 1)
     for name, own in study.outputs.items():
-        told = own.quantity.told
+        told = own.quantity.settings
         if told.event is not None:
             when = [e.t for e in run.events if e.name == told.event]
             found[name] = when[0] if when else np.nan
@@ -445,7 +445,7 @@ def of_replay(study, run):
             "integral": lambda x, t: np.sum(0.5 * (x[1:] + x[:-1]) * np.diff(t)),
         }[own.take](x, t)  # fmt: skip
     for name, own in study.success.items():
-        told = own.told
+        told = own.settings
         if told.event is not None:
             occurred = any(e.name == told.event for e in run.events)
             found[name] = float(occurred == told.occurs)

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from remora.algebra.array_ops import Array
-from remora.atomic_files import UNFINISHED, replacing, write_text
+from remora.atomic_files import replacing, write_text
 from remora.campaigns.blocks import REASONS, Block
 from remora.campaigns.study import Study
 from remora.errors import RemoraError
@@ -32,6 +32,7 @@ from remora.simulation.recording.export import pandas
 from remora.simulation.storage.stored_folder import (
     CAMPAIGN,
     array_digest,
+    occupied,
     readable,
     writable,
     zarr,
@@ -81,7 +82,7 @@ class CampaignFolder:
             study: the study.
             block: runs of a block.
         """
-        if path.exists() and (not path.is_dir() or any(_others(path))):
+        if path.exists() and (not path.is_dir() or occupied(path)):
             ours = (path / "campaign.json").exists()
             advice = "continue it with resume=True (--resume), or " if ours else ""
             raise RemoraError(
@@ -302,8 +303,3 @@ def _array(group: Any, name: str, shape: tuple[int, ...], block: int) -> None:
 
 def _named(block: Block) -> dict[str, Array]:
     return {**block.columns, **{f"bands/{name}": x for name, x in block.bands.items()}}
-
-
-def _others(path: Path) -> list[str]:
-    """Return the files of a folder, without what a process left that was killed at its start."""
-    return [entry.name for entry in path.iterdir() if not entry.name.startswith(UNFINISHED)]

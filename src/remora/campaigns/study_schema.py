@@ -196,7 +196,7 @@ class OutputFile(QuantityFile):
         if self.at is not None and self.take is not None:
             raise refusal("at and take exclude each other")
         if self.subject in ("event", "capture") and (self.at is not None or self.take is not None):
-            raise refusal(f"{self.subject}: it has a time of its own: no at, no take")
+            raise refusal(f"{self.subject}: it happens once; leave out at and take")
         return self
 
 
@@ -208,7 +208,7 @@ class BandFile(QuantityFile):
     @model_validator(mode="after")
     def _check_band(self) -> BandFile:
         if self.subject in ("event", "capture"):
-            raise refusal(f"{self.subject}: this is no quantity over time")
+            raise refusal(f"{self.subject}: it happens once and is not a quantity over time")
         return self
 
 

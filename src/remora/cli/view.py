@@ -77,7 +77,7 @@ def view(
         print_written(file, ", a stand-alone page")
         return
     if run and not isinstance(shown, rm.Batch):
-        raise InvalidValue(f"--run is for batches; {thing} is none: leave it out")
+        raise InvalidValue(f"--run is for batches; {thing} is not one: leave it out")
     if isinstance(shown, rm.Batch):
         chosen = run or ()
         shown.view(*chosen, port=port, open=not no_open, dark=dark, mesh_root=mesh_root).wait()

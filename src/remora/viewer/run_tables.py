@@ -150,6 +150,26 @@ def phase_starts(run: Recording) -> list[float]:
     return [float(run.t[np.searchsorted(run.phase, k)]) for k in range(last + 1)]
 
 
+class PhaseSpan(NamedTuple):
+    """A phase that was reached: its name or number, start and end, s."""
+
+    name: str
+    start: float
+    end: float
+
+
+def phase_spans(run: Recording) -> list[PhaseSpan]:
+    """Return the phases that a run reached; none if it has only one without a name."""
+    phases, starts = described_phases(run), [float(t) for t in phase_starts(run)]
+    names = [
+        str((phases[k].get("name") if k < len(phases) else None) or f"phase {k + 1}")
+        for k in range(len(starts))
+    ]
+    ends = [*starts[1:], float(run.t[-1])]
+    spans = [PhaseSpan(n, a, b) for n, a, b in zip(names, starts, ends, strict=False)]
+    return [] if len(spans) == 1 and spans[0].name == "phase 1" else spans
+
+
 def sources(run: Recording) -> dict[str, str]:
     """Return the source of every user function in the run's inputs, by name."""
     found: dict[str, str] = {}

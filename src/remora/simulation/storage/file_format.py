@@ -11,8 +11,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from fnmatch import fnmatch
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -34,11 +32,6 @@ MOST_ELEMENTS = 1 << 20
 
 Spec = tuple[tuple[int, ...], str, dict[str, Any]]
 """An array: shape of a row, data type, attributes."""
-
-
-def occupied(folder: Path) -> bool:
-    """Return whether a folder has files, except those of a process that was killed at its start."""
-    return any(not fnmatch(file.name, "zarr.*.partial") for file in folder.iterdir())
 
 
 def spec(robot: Robot, name: str, signals: SignalColumns = NO_SIGNALS) -> Spec:

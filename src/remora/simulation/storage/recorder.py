@@ -54,14 +54,13 @@ from remora.simulation.storage.file_format import (
     Spec,
     event_specs,
     fill,
-    occupied,
     plain,
     plain_signals,
     spec,
 )
 from remora.simulation.storage.fingerprint import Acting, changed
 from remora.simulation.storage.resume import StoppedRun
-from remora.simulation.storage.stored_folder import RUN, readable, writable, zarr
+from remora.simulation.storage.stored_folder import RUN, occupied, readable, writable, zarr
 
 #: Final statuses of a run.
 ENDS = ("complete", "interrupted", "failed")

@@ -14,10 +14,10 @@ from remora.model.robot import Robot
 from remora.simulation.inputs.loads import is_mapping
 from remora.simulation.recording.checkpoint import Checkpoint, from_plain
 from remora.simulation.recording.recording import Recording
-from remora.simulation.storage.file_format import occupied, plain
+from remora.simulation.storage.file_format import plain
 from remora.simulation.storage.fingerprint import Acting, differences
 from remora.simulation.storage.reading import open_run
-from remora.simulation.storage.stored_folder import RUN, opened
+from remora.simulation.storage.stored_folder import RUN, occupied, opened
 
 #: Maximum number of differences named in an error.
 NAMED = 5

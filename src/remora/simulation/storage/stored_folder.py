@@ -14,10 +14,12 @@ import importlib
 import json
 import os
 from collections.abc import Generator
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from remora.algebra.array_ops import Array
+from remora.atomic_files import UNFINISHED
 from remora.errors import RemoraError
 from remora.identity.json_seal import unsealed
 
@@ -67,6 +69,12 @@ def zarr() -> Any:
         return importlib.import_module("zarr")
     except ModuleNotFoundError:
         raise RemoraError("results on disk need zarr: python3 -m pip install zarr") from None
+
+
+def occupied(folder: Path) -> bool:
+    """Return whether a folder has files, except those of a process that was killed at its start."""
+    killed = f"{UNFINISHED}*", "zarr.*.partial"
+    return not all(any(fnmatch(f.name, x) for x in killed) for f in folder.iterdir())
 
 
 def holds(kind: Kind, path: str | os.PathLike[str]) -> bool:

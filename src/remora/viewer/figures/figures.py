@@ -20,7 +20,7 @@ from remora.errors import RemoraError
 from remora.simulation.recording.recording import Recording
 from remora.viewer.figures.panels import PANELS, Line, Panel, choice, panels
 from remora.viewer.load_words import short
-from remora.viewer.run_tables import LABEL, described_phases, phase_starts
+from remora.viewer.run_tables import LABEL, phase_spans
 
 #: A palette for all types of colour vision (Okabe and Ito 2008, without the yellow, which is too
 #: light for a line). From the fifth line on, dashes distinguish the lines as well.
@@ -335,13 +335,7 @@ def thinned(t: Array, values: Array, intervals: int = INTERVALS) -> tuple[Array,
 
 def marks(run: Recording) -> list[TimeMark]:
     """Return phases and events of a run in time order; a phase absorbs events at its start."""
-    described = described_phases(run)
-    found: list[TimeMark] = []
-    starts = phase_starts(run)
-    for k, t in enumerate(starts):
-        name = str(described[k].get("name") or "") if k < len(described) else ""
-        if name or len(starts) > 1:
-            found.append(TimeMark(t, short(name, 28) or f"phase {k + 1}", True))
+    found = [TimeMark(span.start, short(span.name, 28), True) for span in phase_spans(run)]
     phases = {mark.t: k for k, mark in enumerate(found)}
     if len(run.events) > MOST_EVENTS:
         return [*found, *(TimeMark(event.t, "", False) for event in run.events)]

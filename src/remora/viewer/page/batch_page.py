@@ -21,9 +21,8 @@ from remora.simulation.batch.host_arrays import to_host
 from remora.simulation.batch.result import Batch
 from remora.viewer.figures.percentile_bands import batch_columns
 from remora.viewer.interpolation import interpolated
-from remora.viewer.page.chosen_plot import ChosenPlot
 from remora.viewer.page.page import on
-from remora.viewer.page.plots import COLORS, Plot
+from remora.viewer.page.plots import COLORS, ChosenPlot, Plot
 from remora.viewer.page.run_page import PLOTS_PER_SECOND
 from remora.viewer.page.timed_page import TimedPage
 from remora.viewer.page.timeline import span_html

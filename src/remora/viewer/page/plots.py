@@ -1,12 +1,13 @@
-"""Plots beside the scene: small SVG line plots with a cursor at the current time."""
+"""Plots beside the scene, chosen by the user: small SVG line plots with a cursor at the time."""
 
 from __future__ import annotations
 
 import html
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -15,14 +16,16 @@ from remora.algebra.array_ops import Array
 from remora.simulation.recording.recording import Recording
 from remora.viewer.figures.figures import thinned
 from remora.viewer.figures.panels import Panel, choice, panels
+from remora.viewer.interpolation import sample_before
 from remora.viewer.load_words import fixed
+from remora.viewer.page.page import on
 
 #: Height of a plot, and its left and bottom margins for the tick labels, px.
 HEIGHT, LEFT, RIGHT, BELOW = 132, 46, 8, 17
 #: Number of time intervals that a line is reduced to (minimum and maximum of each).
 INTERVALS = 250
-#: Maximum number of lines in a plot.
-LINES = 12
+#: Maximum number of lines in a plot; plots with more than FEW can be searched.
+LINES, FEW = 12, 3
 COLORS = (
     "#4c8ed9", "#ef7f1a", "#35a15f", "#e05263", "#9a6fd0", "#b5851e", "#27a7b0", "#d067a9",
     "#7d8b99", "#8aa825", "#5b6fd6", "#a9714b",
@@ -254,3 +257,68 @@ def _number(x: float, digits: int = 4) -> str:
     text = f"{x:.{digits - 1}g}" if abs(x) < 1e-3 or abs(x) >= 1e5 else f"{x:.{digits}g}"
     text = "0" if float(text) == 0.0 else text
     return text.replace("-", "−")
+
+
+class ChosenPlot:
+    """A plot selected by the user, with its cursor at the current time."""
+
+    def __init__(
+        self, server: Any, make: Callable[[str], Plot], names: Sequence[str], name: str,
+        redraw: Callable[[], None],
+    ) -> None:  # fmt: skip
+        """Add the plot to the page.
+
+        Args:
+            server: viser's server.
+            make: (name) -> plot.
+            names: plots that can be chosen; the list is searched by typing in it.
+            name: of the first.
+            redraw: called after another was chosen.
+        """
+        self._make = make
+        gui = server.gui
+        self._choice = gui.add_dropdown("plot", names, initial_value=name)
+        self._lines = gui.add_text(
+            "filter", "", hint="Parts of names, such as elbow, wrist; empty: all. "
+            "A click on a name below shows that line only."
+        )  # fmt: skip
+        # Set by a click on a name in the legend.
+        self._pick = gui.add_text("pick", "", visible=False)
+        self._picture = gui.add_html("")
+        self._cursor = gui.add_html("")
+        self._plot: Plot = self._made()
+        on(self._choice.on_update, lambda: (self._chosen(), redraw()))
+        on(self._lines.on_update, lambda: (self._made(), redraw()))
+        on(self._pick.on_update, self._picked)
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the lines shown."""
+        return self._plot.names
+
+    def pick(self, text: str) -> None:
+        """Show only the lines whose names contain one of these parts, separated by commas."""
+        self._lines.value = text
+
+    def _chosen(self) -> None:
+        self._lines.value = ""
+        self._made()
+
+    def _picked(self) -> None:
+        name = str(self._pick.value)
+        if name:
+            self._pick.value = ""  # so that the next click on the same name is a change
+            self.pick("" if self.names == [name] else name)
+
+    def _made(self) -> Plot:
+        whole = self._make(self._choice.value)
+        self._lines.visible = len(whole.names) > FEW
+        self._plot = picked(whole, str(self._lines.value))
+        self._picture.content = svg(self._plot)
+        return self._plot
+
+    def move(self, t: float) -> None:
+        """Put the cursor at time t."""
+        self._cursor.content = cursor(
+            self._plot, t, int(sample_before(self._plot.t, t)), str(self._pick._impl.uuid)
+        )

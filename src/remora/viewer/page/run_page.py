@@ -16,10 +16,9 @@ from remora.simulation.recording.recording import Recording
 from remora.viewer.interpolation import configurations
 from remora.viewer.load_words import short
 from remora.viewer.page.analysis_folder import AnalysisFolder
-from remora.viewer.page.chosen_plot import ChosenPlot
 from remora.viewer.page.floating_drag import floats
 from remora.viewer.page.page import on, plain
-from remora.viewer.page.plots import Plot, offered, plot_of
+from remora.viewer.page.plots import ChosenPlot, Plot, offered, plot_of
 from remora.viewer.page.timed_page import TimedPage
 from remora.viewer.page.timeline import timeline_html
 from remora.viewer.run_tables import described_phases, phase_starts

@@ -7,32 +7,11 @@ import itertools
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import NamedTuple
 
 from remora.algebra.array_ops import Array
 from remora.simulation.recording.recording import Recording
-from remora.viewer.run_tables import described_phases, phase_starts
+from remora.viewer.run_tables import PhaseSpan, phase_spans
 from remora.viewer.scene.backdrops import BACKDROPS
-
-
-class PhaseSpan(NamedTuple):
-    """A phase on the timeline: name, start and end, s."""
-
-    name: str
-    start: float
-    end: float
-
-
-def phase_spans(run: Recording) -> list[PhaseSpan]:
-    """Return the phases that a run reached; none if it has only one without a name."""
-    given, starts = described_phases(run), [float(t) for t in phase_starts(run)]
-    names = [
-        str((given[k].get("name") if k < len(given) else None) or f"phase {k + 1}")
-        for k in range(len(starts))
-    ]
-    ends = [*starts[1:], float(run.t[-1])]
-    spans = [PhaseSpan(n, a, b) for n, a, b in zip(names, starts, ends, strict=False)]
-    return [] if len(spans) == 1 and spans[0].name == "phase 1" else spans
 
 
 def timeline_html(run: Recording, slider: str = "", button: str = "") -> str:

@@ -20,7 +20,7 @@ from remora.simulation.recording.quantities import evaluated
 from remora.simulation.recording.recording import Recording
 from remora.viewer.interpolation import configurations
 from remora.viewer.load_words import short
-from remora.viewer.run_tables import described_phases, phase_starts
+from remora.viewer.run_tables import phase_spans
 from remora.viewer.scene.camera import Camera, framed
 from remora.viewer.scene.ghost import ghost_bodies
 from remora.viewer.scene.overlays import TRAIL_COLORS, positions, thinned
@@ -226,7 +226,6 @@ def still_times(run: Recording) -> list[StillTime]:
 
 
 def _candidates(run: Recording) -> list[StillTime]:
-    given, starts = described_phases(run), phase_starts(run)
     found: list[StillTime] = []
     named = {float(e.t): short(e.name) for e in run.events}
     for s in run.switches:
@@ -237,8 +236,6 @@ def _candidates(run: Recording) -> list[StillTime]:
         off = ", ".join(short(x) for x in s.released)
         words = [f"{on} on" if on else "", f"{off} off" if off else ""]
         found.append(StillTime(float(s.t), "; ".join(w for w in words if w)))
-    for k, t in enumerate(starts):
-        name = str(given[k].get("name") or "") if k < len(given) else ""
-        found.append(StillTime(float(t), f"{short(name) or f'phase {k + 1}'} begins"))
+    found += [StillTime(span.start, f"{short(span.name)} begins") for span in phase_spans(run)]
     found += [StillTime(float(e.t), short(e.name)) for e in run.events]
     return found
