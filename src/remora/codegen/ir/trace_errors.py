@@ -87,8 +87,8 @@ def _explanation(error: Exception) -> Exception:
     if where is None and not advice:
         return error
     place = "the function cannot be compiled" if where is None else where[0]
-    shown, told = f" `{text}`" if text else "", f"; {advice}" if advice else ""
-    return RemoraError(f"{place}:{shown} {reason}{told}")
+    shown, hint = f" `{text}`" if text else "", f"; {advice}" if advice else ""
+    return RemoraError(f"{place}:{shown} {reason}{hint}")
 
 
 def _reason(error: Exception, line: str) -> tuple[str, str]:
