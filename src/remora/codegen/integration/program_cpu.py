@@ -325,7 +325,7 @@ class ProgramKernel(CompiledProgram):
         self._scratch, interface = self._stored.about
         self.interface = ProgramInterface.from_json(interface)
         if not isinstance(program, Program):
-            self.__dict__.pop("program", None)  # large, and built again if somebody asks
+            self.__dict__.pop("program", None)  # large; built again when it is read
 
     def _made(self, fused: bool) -> tuple[str, Any]:
         code = LaneCode(

@@ -132,7 +132,7 @@ class StoredCode:
     def _compile(self) -> None:
         try:
             self._image = to_object(self._ir, host())
-        except BaseException as error:  # raised where the code is asked for
+        except BaseException as error:  # raised by `loaded`
             self._error: BaseException | None = error
 
     def loaded(self, symbols: tuple[str, ...]) -> LoadedCode:

@@ -118,9 +118,9 @@ def _climb(
 ) -> dict[str, list[int]]:
     """Return the starting point of each row of a climb.
 
-    `first`: column of the first of the `count` entries of its diagonal block; `start`: offset of the
-    numbers it starts with and of these entries; `up`: the ancestor, as a row of the climb's table,
-    or -1.
+    `first`: column of the first of the `count` entries of its diagonal block; `start`: offset of
+    the numbers it starts with and of these entries; `up`: the ancestor, as a row of the climb's
+    table, or -1.
     """
     columns: dict[str, list[int]] = {name: [] for name in ("row", "first", "count", "start", "up")}
     loops = plan.loops

@@ -51,7 +51,7 @@ _ROLES = ("parameters", "state", "noise", WORK)
 #: Comments on members of the state, in the order in which they are listed.
 NOTES = {
     "t": "time, s",
-    "status": "0: the run goes on; 1: an event has stopped it; others: see docs/c.md",
+    "status": "0: the run continues; 1: an event has stopped it; others: see docs/c.md",
     PHASE: "index of the phase",
     "phase start": "start of the phase, s",
     "until": "end of the phase, s",

@@ -1,7 +1,7 @@
 """Program of one call of an exported closed loop: the steps of a batch up to the next time.
 
     if the run begins: enter the first phase
-    while there is a phase to go on with:
+    while a phase is to be continued:
         the statements of a run up to the time, see `run_program`
         if the phase ends there and another follows: enter it
 
