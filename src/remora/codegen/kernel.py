@@ -221,9 +221,9 @@ class Kernel(TracedFunction):
         # one lane: the same operations in the same order
         lanes = 1 if piece == "alone" else self._host.lanes(self.dtype)
         text = lowering.lower(prepared, "kernel", self.dtype, lanes)
-        text += chunk_ir(len(self.inputs) + results, "kernel", "chunk", self.dtype)
         if piece == "alone":
             text += fast_call.ir(self.inputs, results, "kernel", "fast", self.dtype)
+        text += chunk_ir(len(self.inputs) + results, "kernel", "chunk", self.dtype)
         return text + "\n".join(lowering.declared(prepared, self.dtype, lanes))
 
     def _stored(self, piece: str) -> bytes | None:
