@@ -60,7 +60,7 @@ def test_a_function_of_numbers_on_a_parameter_is_named_with_its_line(tmp_path):
     system = rm.System(ROBOT, [Allocation()])
     assert system.untraceable == {}
     text = (
-        r"outputs of component 'allocation' hands symbols .* line \d+, in outputs: .*pinv.*linear"
+        r"outputs of component 'allocation' passes symbols .* line \d+, in outputs: .*pinv.*linear"
     )
     with pytest.raises(rm.RemoraError, match=text):
         rm.save_component_c(system, "allocation", tmp_path)

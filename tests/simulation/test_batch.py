@@ -261,7 +261,7 @@ def test_a_law_that_asks_for_values_is_refused():
     def law(t, q, v):
         return np.ones(13) if q[8] > 0.0 else np.zeros(13)
 
-    with pytest.raises(rm.RemoraError, match="asks whether a symbol is true"):
+    with pytest.raises(rm.RemoraError, match="uses a symbol as a condition"):
         rm.simulate_batch(SERVICER, Q, V, 1.0, integrator=rm.Integrator(step=0.01), torque=law)
 
 
@@ -532,16 +532,16 @@ def fails(t, q, v):
         (writes_a_slice, "writes symbols into an array of numbers", "np.concatenate"),
         (writes_an_element, "writes symbols into an array of numbers", "np.concatenate"),
         (adds_in_place, "writes symbols into an array of numbers", "np.concatenate"),
-        (asks_if, "asks whether a symbol is true", "select, less and clip"),
-        (chooses, "asks whether a symbol is true", "select, less and clip"),
-        (clips, "asks whether a symbol is true", "select, less and clip"),
-        (converts, "asks for the number of a symbol", "leave out the conversion"),
-        (compares_a_float, "asks for the number of a symbol", "leave out the conversion"),
-        (takes_a_sine, "asks for the number of a symbol", "NumPy's functions"),
-        (interpolates, "hands symbols to a function for numbers", "rm.Profile"),
-        (solves, "hands symbols to a function for numbers", "rm.algebra"),
-        (splines, "asks for the number of a symbol", ""),
-        (indexes, "asks for the whole number of a symbol", "must be known"),
+        (asks_if, "uses a symbol as a condition", "select, less and clip"),
+        (chooses, "uses a symbol as a condition", "select, less and clip"),
+        (clips, "uses a symbol as a condition", "select, less and clip"),
+        (converts, "converts a symbol to a number", "leave out the conversion"),
+        (compares_a_float, "converts a symbol to a number", "leave out the conversion"),
+        (takes_a_sine, "converts a symbol to a number", "NumPy's functions"),
+        (interpolates, "passes symbols to a function for numbers", "rm.Profile"),
+        (solves, "passes symbols to a function for numbers", "rm.algebra"),
+        (splines, "converts a symbol to a number", ""),
+        (indexes, "uses a symbol as an integer", "must be known"),
         (fails, "raised KeyError: 'gain'", ""),
     ],
     ids=lambda x: getattr(x, "__name__", ""),

@@ -221,9 +221,9 @@ class Kernel(TracedFunction):
         # one lane: the same operations in the same order
         lanes = 1 if piece == "alone" else self._host.lanes(self.dtype)
         text = lowering.lower(prepared, "kernel", self.dtype, lanes)
-        text += chunk_ir(len(self.inputs) + results, "kernel", "chunk", self.dtype)
         if piece == "alone":
             text += fast_call.ir(self.inputs, results, "kernel", "fast", self.dtype)
+        text += chunk_ir(len(self.inputs) + results, "kernel", "chunk", self.dtype)
         return text + "\n".join(lowering.declared(prepared, self.dtype, lanes))
 
     def _stored(self, piece: str) -> bytes | None:
@@ -258,9 +258,9 @@ class Kernel(TracedFunction):
     def __getstate__(self) -> dict[str, Any]:
         """Return the pickled state: the code so far and its source, and the function."""
         names = ("outputs", "rolled", "_scratch", "_host", "_source", "_entry", "_images")
-        told = self._portable()
-        own = {n: getattr(self, n) for n in (*names, "_loops", "_fused")}
-        return told | own | {"made with": _made_with(told, self._loops)}
+        portable = self._portable()
+        compiled = {n: getattr(self, n) for n in (*names, "_loops", "_fused")}
+        return portable | compiled | {"made with": _made_with(portable, self._loops)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Restore from a pickle; recompile for another processor or library version."""
@@ -358,16 +358,16 @@ class Kernel(TracedFunction):
         return "lanes" if known or self._states > FEW_STATES else "alone"
 
 
-def _made_with(told: Mapping[str, Any], loops: Callable[[], Loops] | None) -> str | None:
+def _made_with(portable: Mapping[str, Any], loops: Callable[[], Loops] | None) -> str | None:
     """Return the key of what pickled machine code was made of; None: it must be made anew.
 
     Args:
-        told: the pickled function, or its graph.
+        portable: the pickled function, or its graph.
         loops: builds the tree loops that are compiled instead.
     """
-    if "graph" in told:
-        return kernel_cache.entry_key("graph", told["graph"].content())
-    function = told["_function"]
+    if "graph" in portable:
+        return kernel_cache.entry_key("graph", portable["graph"].content())
+    function = portable["_function"]
     parts = getattr(function, "identity_parts", None)  # without what differs by process
     key = code_key(function if parts is None else (type(function), parts()), loops)
     return None if key is None else kernel_cache.entry_key("given", key)

@@ -54,16 +54,16 @@ class TracedFunction:
 
     def _portable(self) -> dict[str, Any]:
         """Return the pickled state of any kernel: the function, or its graph if not picklable."""
-        told: dict[str, Any] = {"name": self.name, "dtype": self.dtype, "inputs": self.inputs}
+        state: dict[str, Any] = {"name": self.name, "dtype": self.dtype, "inputs": self.inputs}
         try:
             pickle.dumps(self._function)
         except Exception:  # a lambda or a closure: pickle its traced graph instead
-            told["_function"] = nothing_to_run
+            state["_function"] = nothing_to_run
         else:
-            told["_function"] = self._function
-        if told["_function"] is nothing_to_run:
-            told["graph"] = self.graph
-        return told
+            state["_function"] = self._function
+        if state["_function"] is nothing_to_run:
+            state["graph"] = self.graph
+        return state
 
     @functools.cached_property
     def graph(self) -> Graph:

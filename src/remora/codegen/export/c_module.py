@@ -328,8 +328,8 @@ def _struct(module: Module, struct: Struct) -> str:
         size = f"[{member.size}]" if member.shape else ""
         shape = layout(Signature(own, member.shape), own) if len(member.shape) > 1 else ""
         note = "; ".join(x for x in (member.note, shape) if x)
-        told = f" {_one_line(note)}" if note else ""
-        lines.append(f"    {member.c_type or SCALARS[module.dtype]} {own}{size};{told}")
+        remark = f" {_one_line(note)}" if note else ""
+        lines.append(f"    {member.c_type or SCALARS[module.dtype]} {own}{size};{remark}")
     role = f"{module.name}_{struct.role}"
     text = "typedef struct {\n" + "\n".join(lines) + f"\n}} {role};"
     if struct.note:

@@ -231,12 +231,12 @@ def compiled(text: str, machine: Target) -> bytes:
         [sys.executable, "-c", _CHILD],
         input=json.dumps(job).encode(), capture_output=True, env=environment, check=False,
     )  # fmt: skip
-    said = run.stderr.decode(errors="replace").strip()
-    if said == "unknown triple":
+    message = run.stderr.decode(errors="replace").strip()
+    if message == "unknown triple":
         known = (*TARGETS, "and LLVM's triples, such as riscv64-none-elf")
         raise UnknownName("target", machine.triple, known)
-    if run.returncode or "is not a recognized" in said:
-        lines = said.splitlines() or [f"it ended with status {run.returncode}"]
+    if run.returncode or "is not a recognized" in message:
+        lines = message.splitlines() or [f"it ended with status {run.returncode}"]
         reason = next((x for x in lines if "ERROR" in x or "not a recognized" in x), lines[-1])
         raise RemoraError(
             f"LLVM cannot compile for {machine.triple}, processor {machine.cpu!r}, features "

@@ -36,15 +36,15 @@ def write_loops(loops: Loops, name: str, dtype: str, layouts: Sequence[str]) -> 
     if loops.rows:
         raise RemoraError(f"{name} of so large a robot has no GPU code yet: compile for the CPU")
     plan = classed(loops)
-    found = tables(plan)
-    code = LoopThreadCode(plan, found, ThreadMemory(plan, dtype, layouts), dtype, fma=True)
-    text = constants(found, dtype, "addrspace(1) ") + _function(code, name)
+    layout = tables(plan)
+    code = LoopThreadCode(plan, layout, ThreadMemory(plan, dtype, layouts), dtype, fma=True)
+    text = constants(layout, dtype, "addrspace(1) ") + _function(code, name)
     registers = ("tid.x", "ctaid.x", "ntid.x", "nctaid.x")
     needed = {*code.needed, *ptx.declared_always(dtype, registers)}
     note = f"// any number of threads; to launch: {name}\n"
-    note += f"// last argument: {found.size} numbers of scratch memory a thread\n"
+    note += f"// last argument: {layout.size} numbers of scratch memory a thread\n"
     ir = text + "\n".join(sorted(needed))
-    return ptx.Ptx(note + ptx.assembled(ir), [name], waist=0, scratch=found.size)
+    return ptx.Ptx(note + ptx.assembled(ir), [name], waist=0, scratch=layout.size)
 
 
 @dataclass

@@ -8,7 +8,7 @@ statements:
     Host(function, ...)     call a Python function that reads and writes cells
     For(rows, body)         repeat for each row of a table of coefficients
     ForEach(body)           repeat for each entry m = 0..M-1 of the tables given at the call
-    Repeat(count, body)     repeat as often as a table says
+    Repeat(count, body)     repeat; a table holds the counts
     While(cell, body)       repeat while a cell is positive, tested at the head
     If(cell, body)          do the body if a cell is positive
     Sample(block)           write outputs, those of entry m inside a ForEach

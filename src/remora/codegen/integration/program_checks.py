@@ -36,10 +36,10 @@ from remora.codegen.ir.trace import trace, with_symbols
 from remora.errors import InvalidValue, RemoraError, ShapeError, UnknownName
 
 
-def as_cells(what: str, given: Sequence[Signature]) -> dict[str, Cell]:
+def as_cells(what: str, signatures: Sequence[Signature]) -> dict[str, Cell]:
     """Return inputs or cells by name, or raise if two have the same."""
     found: dict[str, Cell] = {}
-    for s in given:
+    for s in signatures:
         if s.name in found:
             raise RemoraError(f"{what} of a program: {s.name!r} is named twice")
         found[s.name] = Cell(s.name, tuple(s.shape), isinstance(s, Cell) and s.wide)
@@ -72,61 +72,63 @@ class ProgramChecker:
             raise RemoraError(f"{what} {name!r} of a program has the same name as another element")
 
     def body(
-        self, body: Sequence[Statement], given: Mapping[str, Signature], certain: bool
+        self, body: Sequence[Statement], provided: Mapping[str, Signature], certain: bool
     ) -> tuple[Statement, ...]:
         """Return the statements with traced blocks.
 
         Args:
             body: the statements.
-            given: what the loops around them provide.
+            provided: what the loops around them provide.
             certain: whether they are always executed, for every entry of the tables.
         """
-        return tuple(self._statement(s, given, certain) for s in body)
+        return tuple(self._statement(s, provided, certain) for s in body)
 
-    def _statement(self, s: Statement, given: Mapping[str, Signature], certain: bool) -> Statement:
-        each = bool(self._tables) and self._tables[0] in given
+    def _statement(
+        self, s: Statement, provided: Mapping[str, Signature], certain: bool
+    ) -> Statement:
+        each = bool(self._tables) and self._tables[0] in provided
         match s:
             case Run():
-                return Run(self._block(s.block, given, self._cells))
+                return Run(self._block(s.block, provided, self._cells))
             case Random():
                 self._random(s)
                 return s
             case Host():
-                return self._host(s, given)
+                return self._host(s, provided)
             case Sample():
-                block = self._block(s.block, given)
+                block = self._block(s.block, provided)
                 self._output(block, "entry" if each else "run", "", certain)
                 return Sample(block)
             case Record():
-                block = self._block(s.block, given)
+                block = self._block(s.block, provided)
                 self._single("Record", s.index)
                 self._output(block, "record", s.buffer, False)
                 return replace(s, block=block)
             case For():
                 rows = _rows(s.rows)
-                self.new_name("row", s.name, [*given, *self._tables])
-                inner = {**given, s.name: Signature(s.name, rows.shape[1:])}
+                self.new_name("row", s.name, [*provided, *self._tables])
+                inner = {**provided, s.name: Signature(s.name, rows.shape[1:])}
                 return replace(s, rows=rows, body=self.body(s.body, inner, certain))
             case ForEach():
                 if not self._tables or each:
                     reason = "cannot be nested" if each else "needs at least one table"
                     raise RemoraError(f"ForEach {reason}")
-                inner = {**given, **{n: Signature(n, (1,)) for n in self._tables}}
+                inner = {**provided, **{n: Signature(n, (1,)) for n in self._tables}}
                 return ForEach(self.body(s.body, inner, certain))
             case Repeat():
                 if not each or s.count not in self._tables:
                     known = self._tables if each else ()
                     raise UnknownName("table that counts a Repeat", s.count, known)
-                self.new_name("counter", s.index, [*given, *self._tables])
-                inner = {**given, s.index: Signature(s.index, (1,))}
+                self.new_name("counter", s.index, [*provided, *self._tables])
+                inner = {**provided, s.index: Signature(s.index, (1,))}
                 return replace(s, body=self.body(s.body, inner, certain=False))
             case While() | If():
                 self._single(type(s).__name__, s.cell)
-                return replace(s, body=self.body(s.body, given, certain=False))
+                return replace(s, body=self.body(s.body, provided, certain=False))
 
-    def _host(self, s: Host, given: Mapping[str, Signature]) -> Host:
+    def _host(self, s: Host, provided: Mapping[str, Signature]) -> Host:
         """Return a Host, or raise unless what it reads and writes exists."""
-        known: dict[str, Signature] = {**self._inputs, **self._cells, **given}
+        known: dict[str, Signature] = {**self._inputs, **self._cells, **provided}
         for name in s.reads:
             if name not in known:
                 raise UnknownName(f"value that host function {s.function!r} reads", name, known)
@@ -181,11 +183,11 @@ class ProgramChecker:
     def _block(
         self,
         block: Block | GraphBlock,
-        given: Mapping[str, Signature],
+        provided: Mapping[str, Signature],
         written: Mapping[str, Cell] | None = None,
     ) -> GraphBlock:
         """Return the traced block, which writes `written`, or outputs if that is None."""
-        known: dict[str, Signature] = {**self._inputs, **self._cells, **given}
+        known: dict[str, Signature] = {**self._inputs, **self._cells, **provided}
         name = block.name if isinstance(block, GraphBlock) else _name(block.function)
         what = f"block {name!r} of a program"
         new = block if isinstance(block, GraphBlock) else _traced(block, known, written, what)
@@ -273,8 +275,8 @@ def _length(
     return length
 
 
-def _rows(given: ArrayLike) -> Array:
-    rows = np.array(given, dtype=float)
+def _rows(table: ArrayLike) -> Array:
+    rows = np.array(table, dtype=float)
     if rows.ndim != 2 or not len(rows):
         raise ShapeError(f"rows of a For must be (n, coefficients), n > 0, not {rows.shape}")
     if not np.isfinite(rows).all():

@@ -79,7 +79,7 @@ class ProgramCode:
         self.outputs: dict[str, tuple[str, Output]] = {
             o.name: (f"o{k}", o) for k, o in enumerate(plan.program.outputs)
         }
-        self.given: dict[str, LoopNumbers] = {}
+        self.loop_values: dict[str, LoopNumbers] = {}
         self._entry = ""
         self._constants: list[str] = []
         self._labels = 0
@@ -160,29 +160,31 @@ class ProgramCode:
                 rows = np.asarray(s.rows)
                 table = self._table(rows)
                 with w.loop(self.label("for"), len(rows)) as i:
-                    self.given[s.name] = self._row(table, i, rows.shape[1])
+                    self.loop_values[s.name] = self._row(table, i, rows.shape[1])
                     self.body(s.body, mask)
-                del self.given[s.name]
+                del self.loop_values[s.name]
             case ForEach():
                 tables = self.plan.program.tables
                 with w.loop(self.label("each"), "%entries", stop) as m:
                     self._entry = m
                     for k, name in enumerate(tables):
-                        self.given[name] = self._everywhere(
+                        self.loop_values[name] = self._everywhere(
                             [self.number(f"%table{k}", "double", m)]
                         )
                     self.body(s.body, mask)
                 self._entry = ""
                 for name in tables:
-                    del self.given[name]
+                    del self.loop_values[name]
             case Repeat():
                 k = self.plan.program.tables.index(s.count)
                 times = self.number(f"%table{k}", "double", self._entry)
                 count = w.emit(f"fptosi double {times} to i64")
                 with w.loop(self.label("repeat"), count, stop) as i:
-                    self.given[s.index] = self._everywhere([w.emit(f"sitofp i64 {i} to double")])
+                    self.loop_values[s.index] = self._everywhere(
+                        [w.emit(f"sitofp i64 {i} to double")]
+                    )
                     self.body(s.body, mask)
-                del self.given[s.index]
+                del self.loop_values[s.index]
             case While():
                 head = self.label("while")
                 w.put(f"br label %{head}")

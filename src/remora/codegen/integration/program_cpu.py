@@ -137,9 +137,9 @@ class LaneCode(ProgramCode):
         for k, (s, used) in enumerate(zip(graph.inputs, lowering.used_inputs(graph), strict=True)):
             if not used:
                 continue
-            if s.name in self.given:
-                given = self.given[s.name]
-                columns = given.wide if block.wide else given.narrow
+            if s.name in self.loop_values:
+                numbers = self.loop_values[s.name]
+                columns = numbers.wide if block.wide else numbers.narrow
             else:
                 columns = self.columns(s, block.wide)
             values |= {graph.input(k, j): column for j, column in enumerate(columns)}
@@ -350,7 +350,7 @@ class ProgramKernel(CompiledProgram):
         self._scratch, interface = self._stored.about
         self.interface = ProgramInterface.from_json(interface)
         if not isinstance(program, Program):
-            self.__dict__.pop("program", None)  # large, and built again if somebody asks
+            self.__dict__.pop("program", None)  # large; built again when it is read
 
     def _made(self, fused: bool) -> tuple[str, Any]:
         code = LaneCode(
@@ -386,10 +386,10 @@ class ProgramKernel(CompiledProgram):
             **named: arguments by name.
         """
         own = self.interface
-        given = ordered(self.name, own.inputs, arguments, named)
+        passed = ordered(self.name, own.inputs, arguments, named)
         entries, rows = own.tables_of(tables), own.capacities(capacity)
         taken, returned = own.dtypes(self.dtype)
-        batch, call, kept = in_rows(self.name, own.inputs, given, taken)
+        batch, call, kept = in_rows(self.name, own.inputs, passed, taken)
         n, length = math.prod(batch), entries_of(entries)
         count = thread_count(threads, -(-n // self.lanes))
         axes = [own.axis(o, length, rows) for o in own.outputs]

@@ -103,59 +103,59 @@ class _Interpreter:
     functions: Mapping[str, Callable[..., Any]] = field(default_factory=dict[str, Any])
     entry: int = 0
 
-    def body(self, body: Sequence[Statement], runs: Array, given: dict[str, Array]) -> None:
+    def body(self, body: Sequence[Statement], runs: Array, provided: dict[str, Array]) -> None:
         """Execute statements in some of the runs.
 
         Args:
             body: the statements.
             runs: indices of the runs that take part.
-            given: what the loops around the statements provide.
+            provided: what the loops around the statements provide.
         """
         for s in body:
             if runs.size:
-                self._statement(s, runs, given)
+                self._statement(s, runs, provided)
 
-    def _statement(self, s: Statement, runs: Array, given: dict[str, Array]) -> None:
+    def _statement(self, s: Statement, runs: Array, provided: dict[str, Array]) -> None:
         match s:
             case Run():
-                for name, value in self._values(graph_block(s), runs, given).items():
+                for name, value in self._values(graph_block(s), runs, provided).items():
                     with np.errstate(over="ignore"):
                         self.state[name][runs] = value.astype(self.state[name].dtype)
             case Random():
                 self._random(s, runs)
             case Host():
-                self._host(s, runs, given)
+                self._host(s, runs, provided)
             case Sample():
-                for name, value in self._values(graph_block(s), runs, given).items():
+                for name, value in self._values(graph_block(s), runs, provided).items():
                     each = self.results[name].ndim > value.ndim
                     self.results[name][(runs, self.entry) if each else runs] = value
             case Record():
-                self._record(s, runs, given)
+                self._record(s, runs, provided)
             case For():
                 for row in np.asarray(s.rows):
-                    self.body(s.body, runs, {**given, s.name: row})
+                    self.body(s.body, runs, {**provided, s.name: row})
             case ForEach():
                 for m in range(len(next(iter(self.tables.values())))):
                     entries = {name: x[m : m + 1] for name, x in self.tables.items()}
                     self.entry = m
-                    self.body(s.body, runs, {**given, **entries})
+                    self.body(s.body, runs, {**provided, **entries})
             case Repeat():
-                for i in range(int(given[s.count][0])):
-                    self.body(s.body, runs, {**given, s.index: np.array([float(i)])})
+                for i in range(int(provided[s.count][0])):
+                    self.body(s.body, runs, {**provided, s.index: np.array([float(i)])})
             case While():
                 while runs.size:
                     runs = runs[self.state[s.cell].reshape(-1)[runs] > 0.0]
-                    self.body(s.body, runs, given)
+                    self.body(s.body, runs, provided)
             case If():
                 chosen = runs[self.state[s.cell].reshape(-1)[runs] > 0.0]
-                self.body(s.body, chosen, given)
+                self.body(s.body, chosen, provided)
 
-    def _host(self, s: Host, runs: Array, given: dict[str, Array]) -> None:
+    def _host(self, s: Host, runs: Array, provided: dict[str, Array]) -> None:
         function = self.functions[s.function]
         for chosen in [runs] if s.batched else runs.tolist():
             batch = np.shape(chosen)
             arrays = [
-                np.broadcast_to(given[n], (*batch, *given[n].shape)).copy() if n in given
+                np.broadcast_to(provided[n], (*batch, *provided[n].shape)).copy() if n in provided
                 else self.state[n][chosen].copy()
                 for n in s.reads
             ]  # fmt: skip
@@ -176,18 +176,20 @@ class _Interpreter:
         numbers = made(blocks).reshape(len(runs), -1)[:, :size]
         cell[runs] = numbers.reshape(len(runs), *cell.shape[1:])
 
-    def _record(self, s: Record, runs: Array, given: dict[str, Array]) -> None:
+    def _record(self, s: Record, runs: Array, provided: dict[str, Array]) -> None:
         index = self.state[s.index].reshape(-1)[runs]
-        for name, value in self._values(graph_block(s), runs, given).items():
+        for name, value in self._values(graph_block(s), runs, provided).items():
             inside = (index >= 0.0) & (index < self.results[name].shape[1])
             rows = index[inside].astype(np.int64)
             self.results[name][runs[inside], rows] = value[inside]
 
-    def _values(self, block: GraphBlock, runs: Array, given: dict[str, Array]) -> dict[str, Array]:
+    def _values(
+        self, block: GraphBlock, runs: Array, provided: dict[str, Array]
+    ) -> dict[str, Array]:
         """Return what a block computes, `(runs, ...)` each."""
         block = whole_block(block)
         names = [s.name for s in block.graph.inputs]
-        arrays = [given[n] if n in given else self.state[n][runs] for n in names]
+        arrays = [provided[n] if n in provided else self.state[n][runs] for n in names]
         values = evaluate(block.graph, arrays, "float64" if block.wide else self.dtype)
         return {
             s.name: np.broadcast_to(x, (len(runs), *s.shape))

@@ -217,9 +217,9 @@ class BlockLines(ptx.Lines):
         name, j = own = self._own(i)
         self._fetches[own] -= 1
         code = self._code
-        if name in code.given:
-            given = code.given[name]
-            return (given.wide if self._wide else given.narrow)[j]
+        if name in code.loop_values:
+            numbers = code.loop_values[name]
+            return (numbers.wide if self._wide else numbers.narrow)[j]
         if name in code.plan.cells:
             have = code.plan.cells[name].wide
             value = self.w.emit(f"load volatile {code.type_of(have)}, {code.cell_pointer(name, j)}")
@@ -339,14 +339,14 @@ class CudaProgram(CompiledProgram):
         cupy = cuda_kernel.cupy_with_device()
         entries = self.interface.tables_of(tables)
         rows = self.interface.capacities(capacity)
-        given = ordered(self.name, self.inputs, arguments, named)
+        passed = ordered(self.name, self.inputs, arguments, named)
         kinds, _ = self.interface.dtypes(self.dtype)
         with stream or cupy.cuda.get_current_stream():
             arrays: list[Any] = []
-            for s, argument, kind in zip(self.inputs, given, kinds, strict=True):
+            for s, argument, kind in zip(self.inputs, passed, kinds, strict=True):
                 arrays += cuda_kernel.taken(cupy, self.name, [s], [argument], kind)
             results = self._evaluated(cupy, arrays, entries, rows)
-            examples = given[:1] * len(results) or results
+            examples = passed[:1] * len(results) or results
             returned = [cuda_kernel.like(x, r) for x, r in zip(examples, results, strict=True)]
         return returned[0] if len(returned) == 1 else tuple(returned)
 

@@ -136,7 +136,7 @@ class ForEach:
 
 @dataclass(frozen=True, eq=False)
 class Repeat:
-    """Repeat the body as often as a table says, within a `ForEach`.
+    """Repeat the body, the count given by a table, within a `ForEach`.
 
     Attributes:
         count: name of the table; its numbers are whole and not negative.

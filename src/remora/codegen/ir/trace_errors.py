@@ -87,8 +87,8 @@ def _explanation(error: Exception) -> Exception:
     if where is None and not advice:
         return error
     place = "the function cannot be compiled" if where is None else where[0]
-    shown, told = f" `{text}`" if text else "", f"; {advice}" if advice else ""
-    return RemoraError(f"{place}:{shown} {reason}{told}")
+    shown, hint = f" `{text}`" if text else "", f"; {advice}" if advice else ""
+    return RemoraError(f"{place}:{shown} {reason}{hint}")
 
 
 def _reason(error: Exception, line: str) -> tuple[str, str]:
@@ -98,15 +98,15 @@ def _reason(error: Exception, line: str) -> tuple[str, str]:
     if isinstance(error, SymbolLost) or isinstance(error.__cause__, SymbolLost):
         if writes:
             return "writes symbols into an array of numbers", _WRITE
-        return "asks for the number of a symbol", _NUMBER
+        return "converts a symbol to a number", _NUMBER
     if isinstance(error, RuntimeError) and "truth value" in text:
-        return "asks whether a symbol is true", _SELECT
+        return "uses a symbol as a condition", _SELECT
     if isinstance(error, RuntimeError) and "to_int" in text:
-        return "asks for the whole number of a symbol", _INDEX
+        return "uses a symbol as an integer", _INDEX
     if isinstance(error, TypeError) and re.search(r"dtype\('O'\)|ufunc|object arrays", text):
         if writes:
             return "writes symbols into an array of numbers", _WRITE
-        return "hands symbols to a function for numbers", _UNTRACEABLE
+        return "passes symbols to a function for numbers", _UNTRACEABLE
     return f"raised {type(error).__name__}: {_short(text)}", ""
 
 
@@ -141,7 +141,7 @@ _JOINING: tuple[Any, ...] = (
 
 def _float(symbol: Any) -> float:
     if getattr(_tracing, "depth", 0) and not symbol.is_constant():
-        raise SymbolLost("the number of a symbol is asked for")
+        raise SymbolLost("a symbol is converted to a number")
     return _plain(symbol)
 
 

@@ -118,9 +118,12 @@ class StoredCode:
             entry: key of the cache entry.
             made: returns the LLVM IR, and what is to be stored with the code.
         """
-        self._entry, self._ir, self._error = entry, "", None
+        self._entry, self._ir = entry, ""
         self._image: bytes | None = None
+        self._error: BaseException | None = None
         self._thread: threading.Thread | None = None
+        self._code: LoadedCode | None = None
+        self._loading = threading.Lock()
         stored = kernel_cache.load(entry)
         if stored is not None:
             self.about, self._image = kernel_cache.unpacked(stored)
@@ -132,11 +135,19 @@ class StoredCode:
     def _compile(self) -> None:
         try:
             self._image = to_object(self._ir, host())
-        except BaseException as error:  # raised where the code is asked for
-            self._error: BaseException | None = error
+        except BaseException as error:  # raised by `loaded`
+            self._error = error
 
     def loaded(self, symbols: tuple[str, ...]) -> LoadedCode:
-        """Return the code in memory when it is compiled; to be called once."""
+        """Return the code in memory when it is compiled; the symbols are the same in all calls."""
+        with self._loading:
+            if self._code is None:
+                self._code = LoadedCode(self._compiled(), symbols)
+                self._image = None
+            return self._code
+
+    def _compiled(self) -> bytes:
+        """Wait until the code is compiled, and store it."""
         if self._thread is not None:
             self._thread.join()
             if self._error is not None:
@@ -145,6 +156,5 @@ class StoredCode:
                 self._image = to_object(self._ir, host())
             kernel_cache.save(self._entry, kernel_cache.packed(self.about, self._image))
             self._thread, self._ir = None, ""
-        image, self._image = self._image, None
-        assert image is not None
-        return LoadedCode(image, symbols)
+        assert self._image is not None
+        return self._image

@@ -170,7 +170,7 @@ wait:
 sleep:
   %p_finished = getelementptr %Helper, ptr %self, i64 0, i32 2
   %finished = load ptr, ptr %p_finished
-  %told = call i32 @PyThread_acquire_lock(ptr %finished, i32 1)
+  %awake = call i32 @PyThread_acquire_lock(ptr %finished, i32 1)
   br label %free
 free:
   store atomic i64 {_IDLE}, ptr %self release, align 8

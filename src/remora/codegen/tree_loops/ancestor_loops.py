@@ -14,32 +14,32 @@ from remora.codegen.tree_loops.step_code import StepCode
 
 def ancestor_rows(code: StepCode, s: int) -> None:
     """Emit the loop over all rows."""
-    w, memory, columns = code.w, code.memory, code.found.climb
+    w, memory, columns = code.w, code.memory, code.layout.climb
     size, shared = code.plan.loops.outputs[0].shape[0], code.plan.loops.shared
     if shared:
         _clear(code, size * size)
     with w.loop("climb", len(columns["row"])) as i:
         at = code.row("climb", list(columns), i)
-        row, first, count, own, up = (at(name) for name in columns)
+        row, first, count, start, up = (at(name) for name in columns)
         here = w.emit(f"mul i64 {row}, {size}")
         put = _buffered(code, here)
         with w.loop("climb.zero", "0" if shared else first) as k:
             put(k, 0, "zeroinitializer")
-        with w.loop("climb.own", count) as k:
-            value = memory.load(w, w.emit(f"add i64 {own}, {k}"), code.found.width)
+        with w.loop("climb.diagonal", count) as k:
+            value = memory.load(w, w.emit(f"add i64 {start}, {k}"), code.layout.width)
             column = w.emit(f"add i64 {first}, {k}")
             if shared:
                 _add(code, here, column, value)
             else:
                 put(column, 0, value)
-        begin = [memory.load(w, own, k) for k in code.plan.passed[s]]
+        begin = [memory.load(w, start, k) for k in code.plan.passed[s]]
         _ancestors(code, s, up, begin, _added(code, row, size) if shared else put)
         if memory.lanes > 1 and not shared:
             wanted = w.emit(f"add i64 {row}, 1")
             for start, width in memory.blocks(w, "climb.out", size, wanted):
                 to = w.emit(f"add i64 {here}, {start}")
                 rows = [memory.row(w, "o0", k, to) for k in range(memory.lanes)]
-                values = [memory.load(w, start, code.found.buffer + k) for k in range(width)]
+                values = [memory.load(w, start, code.layout.buffer + k) for k in range(width)]
                 memory.to_rows(w, rows, values)
     for k in range(0 if shared else memory.lanes):
         w.put(f"call void @mirror(ptr %o0.row{k})")
@@ -57,7 +57,7 @@ Put = Callable[[str, int, str], None]
 
 def _ancestors(code: StepCode, s: int, up: str, begin: list[str], put: Put) -> None:
     """Emit the loop over the ancestors of one row's item."""
-    w, memory, columns = code.w, code.memory, code.found.sweeps[s]
+    w, memory, columns = code.w, code.memory, code.layout.sweeps[s]
     before = w.block
     some = w.emit(f"icmp sge i64 {up}, 0")
     w.put(f"br i1 {some}, label %up, label %up.done")
@@ -69,10 +69,10 @@ def _ancestors(code: StepCode, s: int, up: str, begin: list[str], put: Put) -> N
     w.put(f"%up.next = add i64 {place('parent')}, 0")
     code.switch("up", w.emit(f"trunc i64 {place('class')} to i32"))
     ends: list[tuple[str, list[str]]] = []
-    for k, own in enumerate(code.plan.classes):
+    for k, item_class in enumerate(code.plan.classes):
         w.label(f"up.c{k}")
         at = code.row(f"sweep{s}", list(columns), "%up.item")
-        graph, name = code.step(own, s, at, [f"%up.{j}" for j in range(len(begin))])
+        graph, name = code.step(item_class, s, at, [f"%up.{j}" for j in range(len(begin))])
         _, passed, result = graph.results
         for j, node in enumerate(result):
             put(at("at out"), j, name(node))
@@ -93,7 +93,7 @@ def _buffered(code: StepCode, here: str) -> Put:
 
     def put(start: str, k: int, value: str) -> None:
         if memory.lanes > 1:
-            memory.store(w, start, code.found.buffer + k, value)
+            memory.store(w, start, code.layout.buffer + k, value)
         else:
             place = memory.row(w, "o0", 0, w.emit(f"add i64 {here}, {start}"), k)
             w.put(f"store {memory.scalar} {value}, ptr {place}")

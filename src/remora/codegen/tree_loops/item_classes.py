@@ -72,8 +72,8 @@ def classed(loops: Loops, most: int = MOST_CLASSES) -> LoopPlan:
         for sort, members in _groups(loops, values, has_children, most)
     ]
     same = [_same_positions(sweep) for sweep in loops.sweeps]
-    for own in classes:
-        _specialize(own, loops, hoisted, values, same)
+    for item_class in classes:
+        _specialize(item_class, loops, hoisted, values, same)
     positions = _drop_unused(classes, len(loops.sweeps))
     kept_at = _place(classes, loops.sweeps, positions)
     return LoopPlan(loops, classes, positions, kept_at)
@@ -102,7 +102,7 @@ def _evaluated(loops: Loops, hoisted: list[list[list[int]]]) -> list[Array]:
     """Return for each item the values of its `hoisted` nodes, sweeps concatenated."""
     result: list[Array] = [np.zeros(0)] * len(loops.sorts)
     for sort in range(len(loops.sweeps[0].steps)):
-        members = [i for i, own in enumerate(loops.sorts) if own == sort]
+        members = [i for i, other in enumerate(loops.sorts) if other == sort]
         if not members:
             continue
         numbers = np.stack([loops.numbers[i] for i in members])
@@ -167,18 +167,18 @@ Known = tuple[float, Node]
 
 
 def _specialize(
-    own: ItemClass,
+    item_class: ItemClass,
     loops: Loops,
     hoisted: list[list[list[int]]],
     values: list[Array],
     same: list[list[int]],
 ) -> None:
     """Compute the table and the steps of a class; stored results are numbered in order."""
-    columns, own.table = _columns(np.stack([values[i] for i in own.members]))
+    columns, item_class.table = _columns(np.stack([values[i] for i in item_class.members]))
     left: list[Known] = []
     count = 0
     for sweep, nodes, positions in zip(loops.sweeps, hoisted, same, strict=True):
-        known = dict(zip(nodes[own.sort], columns, strict=False))
+        known = dict(zip(nodes[item_class.sort], columns, strict=False))
         columns = columns[len(known) :]
 
         def given(
@@ -191,12 +191,12 @@ def _specialize(
             if array == LEFT:
                 return left[element]
             if array == RECEIVED:
-                if inward and own.ends:
+                if inward and item_class.ends:
                     return 1.0, ("const", (0.0,))
                 return 1.0, ("input", (RECEIVED, positions[element]))
             return 1.0, ("input", (array, element))
 
-        step = _rewritten(sweep.steps[own.sort], known, given)
+        step = _rewritten(sweep.steps[item_class.sort], known, given)
         stored: dict[int, int] = {}
         more: list[Known] = []
         for node in step.results[0]:
@@ -211,8 +211,8 @@ def _specialize(
             more.append((sign, ("input", (LEFT, stored[node]))))
         left = left + more
         step.results[0] = list(stored)
-        own.steps.append(step)
-        own.leaves.append(list(stored.values()))
+        item_class.steps.append(step)
+        item_class.leaves.append(list(stored.values()))
 
 
 def _rewritten(step: Graph, known: dict[int, Known], given: Callable[[int, int], Known]) -> Graph:
@@ -295,21 +295,23 @@ def _drop_unused(classes: Sequence[ItemClass], sweeps: int) -> list[list[int]]:
     wanted: list[set[int]] = [set() for _ in classes]  # stored results used by later sweeps
     positions: list[list[int]] = [[] for _ in range(sweeps)]
     for s in reversed(range(sweeps)):
-        passed = [own.steps[s].results[1] for own in classes]
-        for own, later in zip(classes, wanted, strict=True):
-            pairs = zip(own.steps[s].results[0], own.leaves[s], strict=True)
+        passed = [item_class.steps[s].results[1] for item_class in classes]
+        for item_class, later in zip(classes, wanted, strict=True):
+            pairs = zip(item_class.steps[s].results[0], item_class.leaves[s], strict=True)
             kept = [(node, place) for node, place in pairs if place in later]
-            own.steps[s].results[0] = [node for node, _ in kept]
-            own.leaves[s] = [place for _, place in kept]
+            item_class.steps[s].results[0] = [node for node, _ in kept]
+            item_class.leaves[s] = [place for _, place in kept]
         while True:  # numbers that are received only to be passed on are not wanted
-            for own, nodes in zip(classes, passed, strict=True):
-                own.steps[s].results[1] = [nodes[k] for k in positions[s]] if nodes else []
-            union = set[int]().union(*(_used(own.steps[s], RECEIVED) for own in classes))
+            for item_class, nodes in zip(classes, passed, strict=True):
+                item_class.steps[s].results[1] = [nodes[k] for k in positions[s]] if nodes else []
+            union = set[int]().union(
+                *(_used(item_class.steps[s], RECEIVED) for item_class in classes)
+            )
             if union == set(positions[s]):
                 break
             positions[s] = sorted(union)
-        for own, later in zip(classes, wanted, strict=True):
-            later |= _used(own.steps[s], LEFT)
+        for item_class, later in zip(classes, wanted, strict=True):
+            later |= _used(item_class.steps[s], LEFT)
     return positions
 
 
@@ -320,25 +322,28 @@ def _place(
     kept_at: list[int | None] = []
     size = 0
     for s, sweep in enumerate(sweeps):
-        both = any(set(own.steps[s].results[0]) & set(own.steps[s].results[1]) for own in classes)
+        both = any(
+            set(item_class.steps[s].results[0]) & set(item_class.steps[s].results[1])
+            for item_class in classes
+        )
         kept_at.append(size if both and not sweep.inward else None)
         size += len(positions[s]) if kept_at[s] is not None else 0
-    for own in classes:
-        own.size = size
+    for item_class in classes:
+        item_class.size = size
         places: dict[int, int] = {}
-        for s, step in enumerate(own.steps):
-            leaves = dict(zip(step.results[0], own.leaves[s], strict=True))
+        for s, step in enumerate(item_class.steps):
+            leaves = dict(zip(step.results[0], item_class.leaves[s], strict=True))
             start = kept_at[s]
             if start is not None:  # passed numbers are stored there anyway
                 for k, node in enumerate(step.results[1]):
                     if node in leaves:
                         places[leaves.pop(node)] = start + k
             for number in leaves.values():
-                places[number] = own.size
-                own.size += 1
+                places[number] = item_class.size
+                item_class.size += 1
             step.results[0] = list(leaves)
-            own.leaves[s] = [places[number] for number in leaves.values()]
-            own.steps[s] = _renumbered(step, places, positions[s])
+            item_class.leaves[s] = [places[number] for number in leaves.values()]
+            item_class.steps[s] = _renumbered(step, places, positions[s])
     return kept_at
 
 

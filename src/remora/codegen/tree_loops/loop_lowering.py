@@ -27,31 +27,31 @@ def module(loops: Loops, functions: dict[str, int], dtype: str, fma: bool) -> tu
         The IR, and for each function its scratch memory in vectors of lanes.
     """
     plan = classed(loops)
-    found = tables(plan)
-    text, needed, rooms = constants(found, dtype), set[str](), list[int]()
+    layout = tables(plan)
+    text, needed, rooms = constants(layout, dtype), set[str](), list[int]()
     if loops.rows and not loops.shared:
         text += mirror(loops.outputs[0].shape[0], dtype, max(functions.values()))
     for name, lanes in functions.items():
-        code = StepCode(plan, found, LaneMemory(plan, dtype, lanes), dtype, fma)
+        code = StepCode(plan, layout, LaneMemory(plan, dtype, lanes), dtype, fma)
         text += _function(code, name)
         needed.update(code.needed)
-        rooms.append(code.memory.size + found.size)
+        rooms.append(code.memory.size + layout.size)
     return text + "\n".join(sorted(needed)) + "\n", rooms
 
 
-def constants(found: Tables, dtype: str, space: str = "") -> str:
+def constants(layout: Tables, dtype: str, space: str = "") -> str:
     """Return the constant tables, shared by all functions of a module.
 
     Args:
-        found: the tables.
+        layout: the tables.
         dtype: dtype of the numbers.
         space: LLVM address space, if not the default.
     """
     scalar = SCALARS[dtype]
-    values = ", ".join(f"{scalar} {constant(x, dtype, 1)}" for x in found.numbers)
-    lines = [f"@numbers = internal {space}constant [{len(found.numbers)} x {scalar}] [{values}]"]
-    named = {f"sweep{s}": columns for s, columns in enumerate(found.sweeps)}
-    for name, columns in (named | {"climb": found.climb}).items():
+    values = ", ".join(f"{scalar} {constant(x, dtype, 1)}" for x in layout.numbers)
+    lines = [f"@numbers = internal {space}constant [{len(layout.numbers)} x {scalar}] [{values}]"]
+    named = {f"sweep{s}": columns for s, columns in enumerate(layout.sweeps)}
+    for name, columns in (named | {"climb": layout.climb}).items():
         rows = np.array(list(columns.values()), dtype=np.int64).T
         entries = ", ".join(f"i32 {x}" for x in rows.reshape(-1))
         lines.append(f"@{name} = internal {space}constant [{rows.size} x i32] [{entries}]")
@@ -72,7 +72,7 @@ def _function(code: StepCode, name: str) -> str:
 
 def sweeps(code: StepCode) -> None:
     """Emit all sweeps for one group of states that `Memory.begin` has set up."""
-    with code.w.loop("zeros", code.found.zeros) as i:
+    with code.w.loop("zeros", code.layout.zeros) as i:
         code.memory.store(code.w, i, 0, "zeroinitializer")
     for s, sweep in enumerate(code.plan.loops.sweeps):
         if sweep.climbs:
@@ -82,25 +82,25 @@ def sweeps(code: StepCode) -> None:
 
 
 def _sweep(code: StepCode, s: int) -> None:
-    w, columns = code.w, code.found.sweeps[s]
+    w, columns = code.w, code.layout.sweeps[s]
     with w.loop(f"sweep{s}", len(columns["class"])) as item:
         kind = code.row(f"sweep{s}", list(columns), item)("class")
         code.switch(f"sweep{s}", w.emit(f"trunc i64 {kind} to i32"))
-        for k, own in enumerate(code.plan.classes):
+        for k, item_class in enumerate(code.plan.classes):
             w.label(f"sweep{s}.c{k}")
             first = {f for f, c in zip(columns["first"], columns["class"], strict=True) if c == k}
-            _step(code, own, s, item, first)
+            _step(code, item_class, s, item, first)
             w.put(f"br label %sweep{s}.joined")
         w.label(f"sweep{s}.joined")
 
 
-def _step(code: StepCode, own: ItemClass, s: int, item: str, first: set[int]) -> None:
+def _step(code: StepCode, item_class: ItemClass, s: int, item: str, first: set[int]) -> None:
     """Emit the step of one class and the stores of its results."""
     w, memory, plan = code.w, code.memory, code.plan
-    place = code.row(f"sweep{s}", list(code.found.sweeps[s]), item)
-    graph, name = code.step(own, s, place)
+    place = code.row(f"sweep{s}", list(code.layout.sweeps[s]), item)
+    graph, name = code.step(item_class, s, place)
     left, passed, result = graph.results
-    for node, k in zip(left, own.leaves[s], strict=True):
+    for node, k in zip(left, item_class.leaves[s], strict=True):
         memory.store(w, place("kept"), k, name(node))
     for k, node in enumerate(result):
         if plan.loops.rows:
@@ -108,7 +108,7 @@ def _step(code: StepCode, own: ItemClass, s: int, item: str, first: set[int]) ->
         else:
             memory.write(w, "o0", place("at out"), k, name(node))
     inward = plan.loops.sweeps[s].inward
-    if not passed or (not inward and own.ends and plan.kept_at[s] is None):
+    if not passed or (not inward and item_class.ends and plan.kept_at[s] is None):
         return
     values, target = [name(node) for node in passed], place("passed")
     if not inward or 0 not in first:

@@ -21,7 +21,7 @@ class StepCode:
 
     Attributes:
         plan: the loops and their item classes.
-        found: tables of offsets.
+        layout: tables of offsets.
         memory: memory access.
         dtype: `float64` or `float32`.
         fma: whether the processor has a fused multiply-add.
@@ -30,7 +30,7 @@ class StepCode:
     """
 
     plan: LoopPlan
-    found: Tables
+    layout: Tables
     memory: LaneMemory
     dtype: str
     fma: bool
@@ -57,7 +57,7 @@ class StepCode:
 
     def step(
         self,
-        own: ItemClass,
+        item_class: ItemClass,
         s: int,
         place: Callable[[str], str],
         received: Sequence[str] | None = None,
@@ -65,7 +65,7 @@ class StepCode:
         """Emit the operations of a class's step.
 
         Args:
-            own: the class.
+            item_class: the class.
             s: index of the sweep.
             place: offset of the item's data, by column of the table.
             received: the numbers received, if they are in registers.
@@ -73,7 +73,7 @@ class StepCode:
         Returns:
             The graph as emitted, and the name of each of its nodes.
         """
-        graph = graph_passes.prepared(own.steps[s], self.dtype, fma=self.fma)
+        graph = graph_passes.prepared(item_class.steps[s], self.dtype, fma=self.fma)
         self.needed.update(lowering.declared(graph, self.dtype, self.memory.lanes))
         names: dict[int, str] = {}
 

@@ -38,7 +38,7 @@ def tables(plan: LoopPlan) -> Tables:
     """Lay out a plan's items and slots: zeros first, then slots, then items."""
     loops, classes = plan.loops, plan.classes
     order = _preorder(loops.parents)
-    kind = {i: k for k, own in enumerate(classes) for i in own.members}
+    kind = {i: k for k, c in enumerate(classes) for i in c.members}
     slots = [
         _slots(order[::-1] if sweep.inward else order, loops.parents, sweep.inward)
         for sweep in loops.sweeps
@@ -48,7 +48,7 @@ def tables(plan: LoopPlan) -> Tables:
     width = loops.sweeps[-1].steps[0].inputs[RECEIVED].size
     count = loops.rows
     begins, start = _consecutive(range(len(count)), start, lambda i: count[i] * (width + count[i]))
-    members = [i for own in classes for i in own.members]
+    members = [i for c in classes for i in c.members]
     numbers, _ = _consecutive(members, 0, lambda i: classes[kind[i]].table.shape[1])
     places = {"class": kind, "numbers": numbers, "kept": kept}
     if count:
@@ -57,8 +57,8 @@ def tables(plan: LoopPlan) -> Tables:
         places |= {"rows": begins, "parent": parent}
     size = start + (loops.outputs[0].shape[0] if count else 0)
     return Tables(
-        [_columns(plan, s, own, order, places, zeros) for s, own in enumerate(slots)],
-        np.concatenate([own.table.reshape(-1) for own in classes]), zeros,
+        [_columns(plan, s, used, order, places, zeros) for s, used in enumerate(slots)],
+        np.concatenate([c.table.reshape(-1) for c in classes]), zeros,
         _climb(plan, places, width), width, start, size,
     )  # fmt: skip
 
@@ -68,7 +68,7 @@ def _sizes(plan: LoopPlan, slots: Sequence[_Slots]) -> tuple[int, int]:
     widths = [len(positions) for positions in plan.passed]
     sweeps = list(zip(widths, plan.loops.sweeps, slots, plan.kept_at, strict=True))
     zeros = max((width for width, sweep, _, _ in sweeps if sweep.inward), default=0)
-    rooms = (own.count * width for width, _, own, kept_at in sweeps if kept_at is None)
+    rooms = (used.count * width for width, _, used, kept_at in sweeps if kept_at is None)
     return zeros, zeros + max(rooms, default=0)
 
 
@@ -100,17 +100,17 @@ def _columns(
     loops, kept, kept_at = plan.loops, places["kept"], plan.kept_at[s]
     width = len(plan.passed[s])
     turn = order[::-1] if loops.sweeps[s].inward else order
-    own = {name: places[name] for name in ("class", "numbers", "kept")}
-    own["first"] = {i: int(slots.first[i]) for i in turn}
+    columns = {name: places[name] for name in ("class", "numbers", "kept")}
+    columns["first"] = {i: int(slots.first[i]) for i in turn}
     if kept_at is None:
-        own["received"] = {i: zeros + width * k for i, k in slots.received.items()}
-        own["passed"] = {i: zeros + width * slots.passed.get(i, 0) for i in turn}
+        columns["received"] = {i: zeros + width * k for i, k in slots.received.items()}
+        columns["passed"] = {i: zeros + width * slots.passed.get(i, 0) for i in turn}
     else:
-        own["received"] = {i: kept.get(loops.parents[i], 0) + kept_at for i in turn}
-        own["passed"] = {i: kept[i] + kept_at for i in turn}
-    own |= {f"at {name}": dict(enumerate(at)) for name, at in loops.places.items()}
-    own |= places
-    return {name: [column.get(i, 0) for i in turn] for name, column in own.items()}
+        columns["received"] = {i: kept.get(loops.parents[i], 0) + kept_at for i in turn}
+        columns["passed"] = {i: kept[i] + kept_at for i in turn}
+    columns |= {f"at {name}": dict(enumerate(at)) for name, at in loops.places.items()}
+    columns |= places
+    return {name: [column.get(i, 0) for i in turn] for name, column in columns.items()}
 
 
 def _climb(
@@ -118,10 +118,11 @@ def _climb(
 ) -> dict[str, list[int]]:
     """Return the starting point of each row of a climb.
 
-    `row` and `first` entry of its own, of which it has `count`; `own`: offset of the numbers it
-    starts with and of these entries; `up`: the ancestor, as a row of the climb's table, or -1.
+    `first`: column of the first of the `count` entries of its diagonal block; `start`: offset of
+    the numbers it starts with and of these entries; `up`: the ancestor, as a row of the climb's
+    table, or -1.
     """
-    columns: dict[str, list[int]] = {name: [] for name in ("row", "first", "count", "own", "up")}
+    columns: dict[str, list[int]] = {name: [] for name in ("row", "first", "count", "start", "up")}
     loops = plan.loops
     for i, count in enumerate(loops.rows):
         start = loops.places["out"][i]
@@ -129,7 +130,7 @@ def _climb(
             columns["row"].append(start + k)
             columns["first"].append(start)
             columns["count"].append(count if loops.shared else k + 1)
-            columns["own"].append(places["rows"][i] + k * (width + count))
+            columns["start"].append(places["rows"][i] + k * (width + count))
             columns["up"].append(places["parent"][i])
     return columns
 

@@ -141,8 +141,10 @@ class _ComponentExport:
     def _source(self, key: str, unit: str) -> str:
         """Return unit and source of an input."""
         source = self._system.connections[f"{self._component}.{key}"]
-        told = f"from {source}" if isinstance(source, str) else f"constant here: {source.tolist()}"
-        return ", ".join(x for x in (unit, told) if x)
+        origin = (
+            f"from {source}" if isinstance(source, str) else f"constant here: {source.tolist()}"
+        )
+        return ", ".join(x for x in (unit, origin) if x)
 
     def _assembled(self, name: str, dtype: str, functions: list[Function]) -> Module:
         """Return the module, without members and structs that are never used."""

@@ -16,7 +16,7 @@ def check_names(options: Mapping[str, Any], callable_: Callable[..., Any]) -> No
     """Refuse options that do not exist.
 
     Args:
-        options: as given.
+        options: options by name.
         callable_: what takes them, after its first parameters.
     """
     kinds = inspect.signature(callable_).parameters

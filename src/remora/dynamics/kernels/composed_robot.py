@@ -33,6 +33,6 @@ class ComposedRobot(Robot):
 
 
 def composed_robot(robot: Robot, accelerations: Accelerations) -> ComposedRobot:
-    """Return a robot that moves as a function says."""
+    """Return a robot whose accelerations a function computes."""
     own = {f.name: getattr(robot, f.name) for f in fields(robot) if f.init}
     return ComposedRobot(**own, accelerations=accelerations)

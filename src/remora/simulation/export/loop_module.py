@@ -51,7 +51,7 @@ _ROLES = ("parameters", "state", "noise", WORK)
 #: Comments on members of the state, in the order in which they are listed.
 NOTES = {
     "t": "time, s",
-    "status": "0: the run goes on; 1: an event has stopped it; others: see docs/c.md",
+    "status": "0: the run continues; 1: an event has stopped it; others: see docs/c.md",
     PHASE: "index of the phase",
     "phase start": "start of the phase, s",
     "until": "end of the phase, s",
@@ -100,8 +100,8 @@ class LoopModule:
         #: Members that a cell of the state is made of, by its name.
         self._members = {name: self._members_of_cell(name) for name in self._loop.state}
         first = [n for n in (*MOTION[:4], *self._latched, *MOTION[4:]) if n in self._members]
-        told = [n for base in NOTES for n in self._members if self._base(n) == base]
-        then = [*told, *(n for n in self._members if n not in first and n not in told)]
+        noted = [n for base in NOTES for n in self._members if self._base(n) == base]
+        then = [*noted, *(n for n in self._members if n not in first and n not in noted)]
         state = [m for n in first for m in self._members[n]]
         state += self._clock(generated)
         state += [m for n in then for m in self._members[n]]
@@ -127,8 +127,8 @@ class LoopModule:
         found = [Member("start", (), "time at which the run began, s", "double"),
                  Member("steps", (), "number of steps since then", "uint64_t")]  # fmt: skip
         if self._counts:
-            told = [f"{u.kind} of {', '.join(u.names)}" for u in self._whole.schedule]
-            note = f"steps until the next {', '.join(told)}"
+            updates = [f"{u.kind} of {', '.join(u.names)}" for u in self._whole.schedule]
+            note = f"steps until the next {', '.join(updates)}"
             found.append(Member("until", (len(self._counts),), note, "uint32_t"))
         if generated and self._whole.noise_size:
             found += [Member("seed", (2,), "lower and upper 32 bits of the seed", "double"),

@@ -1,7 +1,7 @@
 """Program of one call of an exported closed loop: the steps of a batch up to the next time.
 
     if the run begins: enter the first phase
-    while there is a phase to go on with:
+    while a phase is to be continued:
         the statements of a run up to the time, see `run_program`
         if the phase ends there and another follows: enter it
 
@@ -49,8 +49,8 @@ BEGINS, PHASE = "begins", "phase"
 #: Inputs of a program that are the same in all calls, besides the step.
 FIXED = {"budget": 1e300, "max steps": 1e300, "known": 0.0}
 STEP = "step"
-#: What is told of each phase.
-TOLD = ("phase start", "events", FIRST)
+#: Cells of each phase that the state reports.
+REPORTED = ("phase start", "events", FIRST)
 #: State of the robot and the components.
 MOTION = ("q", "v", "x", "z", "rest q", "rest v", "rest x")
 #: A phase of this duration does not end, s.
@@ -190,8 +190,8 @@ def loop_program(
                 then = [one.ended(phases[k + 1]), If("moved", made[k + 1].begin())]
             inner.append(If(flags[k], [*one.body, *then]))
         body += [wide_run(lambda: np.ones(1), (), ("more",)), While("more", inner)]
-    told = [of_phase(n, k, len(made)) for k in range(len(made)) for n in TOLD]
-    visible = [n for n in (*MOTION, "t", "status", PHASE, *told) if n in cells]
+    reported = [of_phase(n, k, len(made)) for k in range(len(made)) for n in REPORTED]
+    visible = [n for n in (*MOTION, "t", "status", PHASE, *reported) if n in cells]
     forgotten = [name for one in made for name in one.forgotten]
     programs = [one.program for one in made]
     return _assembled(programs, body, list(cells.values()), step, visible, forgotten)

@@ -23,16 +23,16 @@ def name_of_nan(now: Instant) -> str:
     for name, layout in now.system.layouts.items():
         for key in layout.interface.outputs:
             if _bad(now.signals[f"{name}.{key}"]):
-                told = f"output {key!r} of component {name!r} is not finite"
+                fault = f"output {key!r} of component {name!r} is not finite"
                 if not _bad_input(now, name, layout):
-                    return told
-                followers.append(told)  # it passes on what another component returns
+                    return fault
+                followers.append(fault)  # it passes on what another component returns
     if followers:
         return followers[0]
     for name, layout in now.system.layouts.items():
         for action in now.actions_of(name):
             if _bad(action.numbers()):
-                return f"{_told(action)} of component {name!r} is not finite"
+                return f"{_described(action)} of component {name!r} is not finite"
         if layout.interface.continuous:
             for key, value in now.derivative_of(name).items():
                 if _bad(value):
@@ -47,7 +47,7 @@ def name_of_largest(now: Instant) -> str:
         for action in now.actions_of(name):
             size = float(np.max(np.abs(action.numbers()), initial=0.0))
             if size > most:
-                most, found = size, f"{_told(action)} of component {name!r}"
+                most, found = size, f"{_described(action)} of component {name!r}"
     return f"{found} is the largest there, {most:.3g}" if found else ""
 
 
@@ -63,7 +63,7 @@ def name_in_memory(system: System, z: Array) -> str:
                     return f"output {key!r} of component {name!r} is not finite"
             for action in layout.actions_of(results):
                 if _bad(action.numbers()):
-                    return f"{_told(action)} of component {name!r} is not finite"
+                    return f"{_described(action)} of component {name!r} is not finite"
     return "a discrete state of a component is not finite"
 
 
@@ -85,7 +85,7 @@ def _bad(value: Array) -> bool:
     return not np.all(np.isfinite(value))
 
 
-def _told(action: Action) -> str:
+def _described(action: Action) -> str:
     if isinstance(action, Wrench):
         return f"the wrench on {action.frame!r}"
     return f"the force on joint {action.joint!r}" if isinstance(action, JointForce) else (
