@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from remora.algebra.array_ops import Array
+from remora.codegen.integration.lane_code import LaneCode
 from remora.codegen.integration.program import Program
-from remora.codegen.integration.program_cpu import LaneCode
 from remora.codegen.integration.program_plan import ProgramPlan, planned, read_names
 from remora.codegen.integration.statements import (
     Cell,
