@@ -36,7 +36,7 @@ from remora.dynamics.assembly.module_kernels import Passes, module_kernel
 from remora.dynamics.assembly.placed_parts import Part
 from remora.dynamics.joint_arrays import batch_shape
 from remora.dynamics.kernels.size_policy import LARGEST_STRAIGHT_LINE, fits_straight_line
-from remora.dynamics.mimic_joints import refuse_mimic_joints
+from remora.dynamics.refusals import refuse_mimic_joints
 from remora.errors import RemoraError, ShapeError
 from remora.identity.table import Table
 from remora.model.robot import Frame

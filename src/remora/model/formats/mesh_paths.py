@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from urllib.parse import unquote
 
-from remora.model.formats.allowed_folder import allowed_root, is_package
+from remora.model.formats.bounded_reading import allowed_root, is_package
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://(.*)", re.DOTALL)
 #: URI schemes that name a package or model and a path in it.

@@ -19,7 +19,7 @@ from remora.dynamics.assembly.module_functions import ModulePass, forward_passes
 from remora.dynamics.assembly.module_kernels import Passes, module_kernel
 from remora.dynamics.assembly.robot_module import RobotModule, module_of, point_of
 from remora.dynamics.kernels.size_policy import LARGEST_STRAIGHT_LINE, fits_straight_line
-from remora.dynamics.mimic_joints import refuse_mimic_joints
+from remora.dynamics.refusals import refuse_mimic_joints
 from remora.errors import RemoraError
 from remora.model.joints import is_free
 from remora.model.robot import Joint, Robot
