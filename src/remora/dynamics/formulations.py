@@ -444,7 +444,7 @@ def prescribed_by_index(
         joint, nv = robot.joints[i], kind(robot.joints[i]).nv
         if joint.mimic is not None:
             leader = robot.joints[joint.mimic.joint].name
-            raise RemoraError(f"joint {name!r} mimics {leader!r}: prescribe that one")
+            raise RemoraError(f"joint {name!r} mimics {leader!r}: prescribe {leader!r}")
         what = f"the prescribed acceleration of joint {name!r}"
         array = finite(what, value)
         if nv == 1 and array.ndim <= len(batch):  # one number for every state

@@ -76,7 +76,7 @@ class Meshes:
             warn(f"{quoted} is neither path, file:// nor package://; left out")
             return None
         if not path.exists():
-            warn(f"{quoted}: there is no such file (mesh_root says where meshes lie); kept")
+            warn(f"{quoted}: there is no such file (mesh_root: the folder of the meshes); kept")
         return str(path)
 
     def _candidates(self, name: str) -> list[tuple[Path, Path]]:
