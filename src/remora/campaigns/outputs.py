@@ -54,21 +54,21 @@ class BlockSamples:
         return self._known[frame, what]
 
 
-def position(robot: Robot, q: Array, target: str) -> Array:
+def position(robot: Robot, q: Array, frame: str) -> Array:
     """Return the position of a frame in the inertial frame, `(..., 3)`, m."""
-    return pose.translation(frame_pose(robot, q, target))
+    return pose.translation(frame_pose(robot, q, frame))
 
 
-def velocity(robot: Robot, q: Array, v: Array, target: str) -> Array:
+def velocity(robot: Robot, q: Array, v: Array, frame: str) -> Array:
     """Return the velocity of a frame's origin in inertial axes, `(..., 3)`, m/s."""
-    turned = pose.rotation(frame_pose(robot, q, target))
-    return quaternion.rotate(turned, frame_twist(robot, q, v, target)[..., 3:])
+    turned = pose.rotation(frame_pose(robot, q, frame))
+    return quaternion.rotate(turned, frame_twist(robot, q, v, frame)[..., 3:])
 
 
-def angular_velocity(robot: Robot, q: Array, v: Array, target: str) -> Array:
+def angular_velocity(robot: Robot, q: Array, v: Array, frame: str) -> Array:
     """Return the angular velocity of a frame in inertial axes, `(..., 3)`, rad/s."""
-    turned = pose.rotation(frame_pose(robot, q, target))
-    return quaternion.rotate(turned, frame_twist(robot, q, v, target)[..., :3])
+    turned = pose.rotation(frame_pose(robot, q, frame))
+    return quaternion.rotate(turned, frame_twist(robot, q, v, frame)[..., :3])
 
 
 #: Numbers of a rigid capture, by name in study files, with their units.
