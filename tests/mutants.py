@@ -195,7 +195,7 @@ FAULTS = [
           "needed = required_forces(tree, A, wrenches) + rotor_forces(tree, vdot)",
           "needed = required_forces(tree, A, wrenches)",
           "dynamics/constraints/test_sharing_derivatives.py"),
-    Fault("model/building/merged_body.py", "R @ body.inertia @ vector.transpose(R)",
+    Fault("model/building/tree.py", "R @ body.inertia @ vector.transpose(R)",
           "body.inertia", "model/test_build.py"),
     Fault("planning/joint_ranges.py", "low, high = ends.min(axis=0), ends.max(axis=0)",
           "low, high = ends[0], ends[1]", "planning/test_inverse_kinematics.py"),

@@ -32,13 +32,13 @@ from remora.algebra.array_ops import concatenate
 from remora.dynamics import floating, formulations, kinematics, momentum, variational_midpoint
 from remora.dynamics.constraints import loop_kinematics, null_space, projection, reactions
 from remora.dynamics.derivatives import derivatives, regressor
-from remora.dynamics.forces import equations_of_motion, friction, reduced_motion, springs, stops
+from remora.dynamics.forces import equations_of_motion, passive_forces
 from remora.dynamics.joint_arrays import LoadedState
 from remora.dynamics.lagrangian import (
     center_of_mass_coordinates,
     euler_angles,
+    lagrange_equations,
     link_jacobians,
-    matrices,
     reduced,
 )
 from remora.dynamics.maximal import joint_relations
@@ -67,7 +67,7 @@ def _with_stops_and_springs(robot):
 
 
 LIMITED = _with_stops_and_springs(ROBOT)
-CONTACTS = stops.stop_overlaps(LIMITED, rm.neutral(LIMITED)).size
+CONTACTS = passive_forces.stop_overlaps(LIMITED, rm.neutral(LIMITED)).size
 NB = len(ROBOT.bodies)
 
 
@@ -343,19 +343,23 @@ TABLE = {
             on_robot(dynamics.floating_inverse_dynamics), state_q, v_, array(ROBOT.nv - 6), bodies6,
         ),
     },
-    friction: {"friction_forces": (on_robot(dynamics.friction_forces), v_)},
-    springs: {"spring_forces": (lambda q: dynamics.spring_forces(LIMITED, q), state_q)},
-    stops: {
+    passive_forces: {
+        "friction_forces": (on_robot(dynamics.friction_forces), v_),
+        "spring_forces": (lambda q: dynamics.spring_forces(LIMITED, q), state_q),
         "stop_forces": (lambda q, v: dynamics.stop_forces(LIMITED, q, v, 100.0, 0.1), state_q, v_),
-        "stop_overlaps": (lambda q: stops.stop_overlaps(LIMITED, q), state_q),
-        "stop_rates": (lambda v: stops.stop_rates(LIMITED, v), v_),
-        "in_contact": (lambda q: stops.in_contact(LIMITED, q), state_q),
+        "stop_overlaps": (lambda q: passive_forces.stop_overlaps(LIMITED, q), state_q),
+        "stop_rates": (lambda v: passive_forces.stop_rates(LIMITED, v), v_),
+        "in_contact": (lambda q: passive_forces.in_contact(LIMITED, q), state_q),
         "contact_forces": (
-            lambda q, v, contact: stops.contact_forces(LIMITED, q, v, contact, 100.0, 0.1),
+            lambda q, v, contact: passive_forces.contact_forces(LIMITED, q, v, contact, 100.0, 0.1),
             state_q, v_, array(CONTACTS),
         ),
     },
     equations_of_motion: {
+        "reduced_rates_near": (
+            on_robot(equations_of_motion.reduced_rates_near),
+            state_q, array(2 * ROBOT.nv + 3), a_, s6,
+        ),
         "passive_loads": (on_robot(equations_of_motion.passive_loads), state_q, v_),
         "actuation": (on_robot(equations_of_motion.actuation), state_q, v_, a_, bodies6),
         "state_derivative": (
@@ -423,14 +427,19 @@ TABLE = {
             on_robot(link_jacobians.link_jacobian_partials, TARGET), state_q,
         ),
     },
-    matrices: {
-        "mass_matrix_of": (on_robot(matrices.mass_matrix_of), state_q),
-        "mass_matrix_rate_of": (on_robot(matrices.mass_matrix_rate_of), state_q, v_),
-        "momentum_partials_of": (on_robot(matrices.momentum_partials_of), state_q, v_),
-        "bracket_of": (on_robot(matrices.bracket_of), v_),
-        "coriolis_matrix_of": (on_robot(matrices.coriolis_matrix_of), state_q, v_),
-        "mass_matrix_partials": (on_robot(matrices.mass_matrix_partials), state_q),
-        "applied_force_of": (on_robot(matrices.applied_force_of), state_q, bodies6),
+    lagrange_equations: {
+        "hybrid": (
+            lambda q, v, tau, w: lagrange_equations.hybrid(ROBOT, LoadedState(q, v, tau, w)),
+            state_q, v_, a_, bodies6,
+        ),
+        "inverse": (on_robot(lagrange_equations.inverse), state_q, v_, a_, bodies6),
+        "mass_matrix_of": (on_robot(lagrange_equations.mass_matrix_of), state_q),
+        "mass_matrix_rate_of": (on_robot(lagrange_equations.mass_matrix_rate_of), state_q, v_),
+        "momentum_partials_of": (on_robot(lagrange_equations.momentum_partials_of), state_q, v_),
+        "bracket_of": (on_robot(lagrange_equations.bracket_of), v_),
+        "coriolis_matrix_of": (on_robot(lagrange_equations.coriolis_matrix_of), state_q, v_),
+        "mass_matrix_partials": (on_robot(lagrange_equations.mass_matrix_partials), state_q),
+        "applied_force_of": (on_robot(lagrange_equations.applied_force_of), state_q, bodies6),
     },
     reduced: {
         "base_velocity": (on_robot(rm.base_velocity), state_q, joints_, s6),
@@ -441,11 +450,6 @@ TABLE = {
             on_robot(dynamics.reduced_forward_dynamics), state_q, joints_, joints_, s6,
         ),
         "reduced_flow": (on_robot(reduced.reduced_flow), state_q, joints_, joints_, s6),
-    },
-    reduced_motion: {
-        "reduced_rates_near": (
-            on_robot(reduced_motion.reduced_rates_near), state_q, array(2 * ROBOT.nv + 3), a_, s6,
-        ),
     },
     center_of_mass_coordinates: {
         "separated_velocity": (on_robot(rm.papers.fpg11.separated_velocity), state_q, v_),
@@ -539,6 +543,7 @@ CASES = {
 LEFT_OUT = {
     "identity", "prescribed_by_index", "momentum_per_speed", "inertia_parameters",
     "checked_arguments", "finite_result", "links_of", "screw_partials", "reduction",
+    "velocity_force",
     "require_free_base", "usual_formulation", "has_spring", "active_constraints", "branches",
     "loop_at", "loops_at", "relative_pose", "row_response", "independent_speeds",
     "runge_kutta_step",

@@ -33,8 +33,7 @@ if TYPE_CHECKING:
         constrained_inverse_dynamics_derivatives,
         constraint_multiplier_derivatives,
     )
-    from remora.model.building.add_constraint import add_constraint
-    from remora.model.mimic_gears import mimic_to_gears
+    from remora.model.building.added_constraints import add_constraint, mimic_to_gears
     from remora.simulation.recording.constraint_switch import ConstraintSwitch
 
 __all__ = [

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from remora.model.formats.allowed_folder import default_root
+from remora.model.formats.bounded_reading import default_root
 from remora.model.formats.load import load
 
 ROBOT = """<robot name="r"><link name="a"><inertial><mass value="1"/>

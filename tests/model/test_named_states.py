@@ -101,7 +101,7 @@ def test_symbols():
         (({"shoulder": "30 deg"},), rm.errors.InvalidValue, "not numeric"),
         (({"shoulder": np.nan},), rm.errors.InvalidValue, "not finite"),
         (({}, np.zeros(8)), rm.errors.InvalidValue, "not of unit length"),
-        (({}, np.eye(8)[0], (0, 0, 1)), rm.errors.InvalidValue, "one says it all"),
+        (({}, np.eye(8)[0], (0, 0, 1)), rm.errors.InvalidValue, "give one of them"),
         (({"base": np.eye(8)[0]}, np.eye(8)[0]), rm.errors.InvalidValue, "once"),
         (
             ({"shoulder": np.zeros(2), "left_slide": np.zeros(3)},),

@@ -441,7 +441,7 @@ MALFORMED = {
     "placement and xyz": (
         arm("name: j, kind: free, parent: bus, xyz: [0, 0, 0], placement: [1,0,0,0,0,0,0,0]"),
         4,
-        "one says it all",
+        "give one of them",
     ),
     "placement not unit": (
         arm("name: j, kind: free, parent: bus, placement: [2,0,0,0,0,0,0,0]"), 4, "unit dual"

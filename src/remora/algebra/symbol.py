@@ -122,5 +122,5 @@ class Symbol(casadi.SX):
         return casadi.SX, (), self.__getstate__()
 
 
-# for whoever asks for its kind, as digests and messages do, it is CasADi's
+# where its type is read, as in digests and messages, it is CasADi's
 Symbol.__module__, Symbol.__qualname__, Symbol.__name__ = "casadi.casadi", "SX", "SX"

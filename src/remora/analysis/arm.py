@@ -15,11 +15,10 @@ import numpy as np
 
 from remora.algebra import linear, pose, vector
 from remora.algebra.array_ops import Array, concatenate
-from remora.dynamics.base_requirements import require_free_base
 from remora.dynamics.floating import base_response
 from remora.dynamics.formulations import mass_matrix
 from remora.dynamics.kinematics import frame_pose, jacobian
-from remora.dynamics.refusals import refuse_constraints
+from remora.dynamics.refusals import refuse_constraints, require_free_base
 from remora.errors import InvalidValue, UnknownName
 from remora.model.joints import is_free, kind
 from remora.model.robot import FrameLike, Robot

@@ -23,9 +23,7 @@ if TYPE_CHECKING:
         floating_inverse_dynamics,
         generalized_jacobian_rate,
     )
-    from remora.dynamics.forces.friction import friction_forces
-    from remora.dynamics.forces.springs import spring_forces
-    from remora.dynamics.forces.stops import stop_forces
+    from remora.dynamics.forces.passive_forces import friction_forces, spring_forces, stop_forces
     from remora.dynamics.formulations import FORMULATIONS
     from remora.dynamics.kernels.casadi_function import casadi_function
     from remora.dynamics.kinematics import (
@@ -33,7 +31,7 @@ if TYPE_CHECKING:
         frame_acceleration,
         jacobian_rate,
     )
-    from remora.dynamics.lagrangian.matrices import mass_matrix_partials
+    from remora.dynamics.lagrangian.lagrange_equations import mass_matrix_partials
     from remora.dynamics.lagrangian.reduced import (
         reduced_forward_dynamics,
         reduced_momentum_force,

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from remora.algebra import dual_quaternion, linear, screw, vector
 from remora.algebra.array_ops import Array, ArrayLike, concatenate
-from remora.dynamics.base_requirements import require_free_base
 from remora.dynamics.joint_arrays import (
     LoadedState,
     batch_shape,
@@ -22,7 +21,7 @@ from remora.dynamics.momentum import momentum_per_speed
 from remora.dynamics.recursive import articulated_body, recursive_newton_euler
 from remora.dynamics.recursive.composite_rigid_body import mass_matrix_of
 from remora.dynamics.recursive.coriolis import coriolis_matrix_of
-from remora.dynamics.refusals import needs_dynamics
+from remora.dynamics.refusals import needs_dynamics, require_free_base
 from remora.errors import ShapeError
 from remora.model.joints import kind
 from remora.model.numbers import finite

@@ -16,8 +16,7 @@ from remora.dynamics.constraints.actuation import smallest_forces
 from remora.dynamics.constraints.loop_kinematics import active_constraints
 from remora.dynamics.constraints.reactions import loop_loads
 from remora.dynamics.joint_arrays import LoadedState, batch_shape, checked_arguments, with_batch
-from remora.dynamics.lagrangian import euler_angles, matrices
-from remora.dynamics.lagrangian import lagrange_equations as lagrangian
+from remora.dynamics.lagrangian import euler_angles, lagrange_equations
 from remora.dynamics.maximal import decoupled, image_space, newton_euler
 from remora.dynamics.maximal.joint_maps import MaximalSolution
 from remora.dynamics.prescribed_solve import solve_prescribed
@@ -126,10 +125,10 @@ FORMULATIONS: Table[str, Formulation] = Table({
     "decoupled": Formulation(_maximal("decoupled"), decoupled.inverse_decoupled),
     "image_space": Formulation(_maximal("image_space"), image_space.inverse_image_space),
     "lagrangian": Formulation(
-        lagrangian.hybrid,
-        lagrangian.inverse,
-        matrices.mass_matrix_of,
-        matrices.coriolis_matrix_of,
+        lagrange_equations.hybrid,
+        lagrange_equations.inverse,
+        lagrange_equations.mass_matrix_of,
+        lagrange_equations.coriolis_matrix_of,
         followers=True,
     ),
     "euler_angles": Formulation(euler_angles.hybrid, euler_angles.inverse, followers=True),
@@ -445,7 +444,7 @@ def prescribed_by_index(
         joint, nv = robot.joints[i], kind(robot.joints[i]).nv
         if joint.mimic is not None:
             leader = robot.joints[joint.mimic.joint].name
-            raise RemoraError(f"joint {name!r} mimics {leader!r}: prescribe that one")
+            raise RemoraError(f"joint {name!r} mimics {leader!r}: prescribe {leader!r}")
         what = f"the prescribed acceleration of joint {name!r}"
         array = finite(what, value)
         if nv == 1 and array.ndim <= len(batch):  # one number for every state

@@ -120,7 +120,7 @@ def _chains(code: types.CodeType) -> tuple[tuple[str, ...], ...]:
 
 
 def _refuse_unnamed(walk: Walker, function: types.FunctionType) -> None:
-    """Refuse code that looks up by a text what nobody can tell before it is called."""
+    """Refuse code that looks up by a text what is known only when it is called."""
     code, known = function.__code__, function.__globals__
     loaded = _loaded(code)
     for name in sorted(loaded & _BY_TEXT):
@@ -445,7 +445,7 @@ def _file_digest(module: str) -> str:
 
 
 _STANDARD = sys.stdlib_module_names
-#: Packages that are known by their versions alone: large, and nobody's own.
+#: Packages that are known by their versions alone: large, and not the user's.
 _BY_VERSION = ("casadi", "numpy", "scipy")
 
 

@@ -52,7 +52,7 @@ def configuration(
     """
     first = robot.joints[0]
     if (xyz is not None or rpy is not None) and (base is not None or first.kind != "free"):
-        reason = "base and xyz or rpy: one says it all" if base is not None else (
+        reason = "base and xyz or rpy are both given; give one of them" if base is not None else (
             f"xyz and rpy are for a free base; that of {robot.name!r} is {first.kind}: use base="
         )  # fmt: skip
         raise InvalidValue(reason)

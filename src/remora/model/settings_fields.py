@@ -169,7 +169,7 @@ def _moving_joint(name: str, info: ValidationInfo) -> str:
     joint = robot.joints[name]
     if joint.mimic is not None:
         leader = robot.joints[joint.mimic.joint].name
-        raise refusal(f"joint {name!r} mimics {leader!r}: say it of that one")
+        raise refusal(f"joint {name!r} mimics {leader!r}: set it on that joint")
     if kind(joint).nv == 0:
         raise refusal(f"joint {name!r} is fixed: it cannot move")
     return name

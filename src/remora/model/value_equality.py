@@ -35,12 +35,12 @@ class ByValue:
     @functools.cached_property
     def identity(self) -> str | None:
         """Digest of all compared fields; None if it holds symbols."""
-        return digest_or_none(told(self, "compared"))
+        return digest_or_none(digested_parts(self, "compared"))
 
     @functools.cached_property
     def seen_identity(self) -> str | None:
         """Digest of all fields that equations may depend on; None if it holds symbols."""
-        return digest_or_none(told(self, "seen"))
+        return digest_or_none(digested_parts(self, "seen"))
 
     def __eq__(self, other: object) -> bool:
         """Tell whether two parts of a robot are the same by value."""
@@ -73,7 +73,7 @@ class ByValue:
         return self
 
 
-def told(item: Any, which: str) -> tuple[Any, ...]:
+def digested_parts(item: Any, which: str) -> tuple[Any, ...]:
     """Return a part as nested tuples of names and values that can be digested.
 
     Args:
@@ -88,9 +88,9 @@ def _value(value: Any, row: Field, which: str) -> Any:
     if value is None:
         return None
     if row.holds == "part":
-        return told(value, which)
+        return digested_parts(value, which)
     if row.holds == "parts":
-        return tuple(told(item, which) for item in value)
+        return tuple(digested_parts(item, which) for item in value)
     if row.holds == "numbers":
         array = np.asarray(value)
         return array if is_symbolic(array) else np.asarray(array, dtype=float)

@@ -20,12 +20,11 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from remora.algebra.array_ops import Array, ArrayLike
-from remora.dynamics.base_requirements import require_free_base
 from remora.dynamics.forces.equations_of_motion import passive_loads
 from remora.dynamics.formulations import bias_force, mass_matrix
 from remora.dynamics.kernels.kernel_memory import kernel
 from remora.dynamics.momentum import momentum_matrix
-from remora.dynamics.refusals import refuse_kinematic, without_constraints
+from remora.dynamics.refusals import refuse_kinematic, require_free_base, without_constraints
 from remora.errors import InvalidValue
 from remora.model.arguments import choice, flag, positive, single
 from remora.model.robot import Robot

@@ -69,7 +69,7 @@ def line_path(
         robot: the robot.
         q: configuration at the start, `(nq,)`.
         frame: the frame that moves.
-        target: pose `(8,)`, or position `(3,)`: then the orientation follows as it may.
+        target: pose `(8,)`, or position `(3,)`: the orientation is then free.
         ranges: the joints that may be used, and their ranges.
         floating: whether the base recoils; otherwise it does not move.
         steps: number of Runge-Kutta steps.

@@ -8,8 +8,12 @@ from typing import Literal, cast
 import numpy as np
 
 from remora.algebra.array_ops import Array, ArrayLike
-from remora.dynamics.base_requirements import floats, require_free_base
-from remora.dynamics.refusals import refuse_kinematic, without_constraints
+from remora.dynamics.refusals import (
+    floats,
+    refuse_kinematic,
+    require_free_base,
+    without_constraints,
+)
 from remora.model.arguments import choice, count, flag, generator, names, positive
 from remora.model.robot import FrameLike, Robot
 from remora.model.takes_robot import takes_robot

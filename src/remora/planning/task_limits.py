@@ -2,7 +2,7 @@
 
 A joint at distance d from the end of its range may have a next speed v with v dt ≤ d, or, with an
 acceleration limit a, v dt + v²/(2a) ≤ d, so that it can always brake in time. Where an acceleration
-limit and a limit of range or speed contradict each other, the joint brakes as hard as it may.
+limit and a limit of range or speed contradict each other, the joint decelerates at its limit.
 """
 
 from __future__ import annotations

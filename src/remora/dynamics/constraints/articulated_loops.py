@@ -24,7 +24,6 @@ from remora.dynamics.constraints.contradictions import checked_misfit
 from remora.dynamics.constraints.loop_kinematics import Loop, loops_at
 from remora.dynamics.constraints.row_sizes import row_sizes
 from remora.dynamics.joint_arrays import LoadedState, gather, with_batch
-from remora.dynamics.mimic_joints import refuse_mimic_joints
 from remora.dynamics.recursive.articulated_body import (
     AcceleratedBody,
     ArticulatedBody,
@@ -37,6 +36,7 @@ from remora.dynamics.recursive.articulated_body import (
 from remora.dynamics.recursive.composite_rigid_body import paired
 from remora.dynamics.recursive.outward_pass import MovingBody, moving
 from remora.dynamics.recursive.tree_passes import JointContext, Pass, added, run_at
+from remora.dynamics.refusals import refuse_mimic_joints
 from remora.model import joints
 from remora.model.robot import Robot
 

@@ -118,15 +118,15 @@ def _checked(robot: Robot, N: Array, chosen: list[int], undetermined: Array, sli
     bad = undetermined + select(less(0.0, slip), 1.0, 0.0)
     if is_symbolic(bad):
         return select(less(0.5, bad)[..., None], np.inf, N)
-    told = f"speeds {', '.join(map(str, chosen))} of {robot.nv}"
+    named = f"speeds {', '.join(map(str, chosen))} of {robot.nv}"
     if np.any(undetermined > 0.5):
         raise InvalidValue(
-            f"{told} do not determine all others: {int(np.max(undetermined))} more degrees of "
+            f"{named} do not determine all others: {int(np.max(undetermined))} more degrees of "
             "freedom remain; rm.loops.independent_speeds(robot, q) returns a choice"
         )
     if np.any(slip > 0.0):
         raise InvalidValue(
-            f"{told} are not independent of each other: the constraints couple them, or q does "
+            f"{named} are not independent of each other: the constraints couple them, or q does "
             "not satisfy the constraints; rm.loops.independent_speeds(robot, q) returns a choice"
         )
     return N

@@ -23,7 +23,7 @@ from remora.dynamics import floating, formulations, kinematics, momentum
 from remora.dynamics.constraints.constraint_report import refuse_redundant
 from remora.dynamics.constraints.loop_kinematics import active_constraints
 from remora.dynamics.derivatives import derivatives, regressor
-from remora.dynamics.forces import friction
+from remora.dynamics.forces import passive_forces
 from remora.dynamics.formulations import FORMULATIONS, usual_formulation
 from remora.dynamics.kernels.cache_keys import kernel_key, tables_digest
 from remora.dynamics.kernels.compile_options import check_names, check_options
@@ -61,7 +61,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
         center_of_mass_coordinates.separated_coriolis_matrix,
         formulations.forward_dynamics, formulations.inverse_dynamics,
         formulations.reaction_wrenches, formulations.mass_matrix, formulations.coriolis_matrix,
-        formulations.bias_force, friction.friction_forces,
+        formulations.bias_force, passive_forces.friction_forces,
         derivatives.forward_dynamics_derivatives, derivatives.inverse_dynamics_derivatives,
         regressor.inertia_regressor,
         joint_relations.joint_twists, joint_relations.joint_speeds,

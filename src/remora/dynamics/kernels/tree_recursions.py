@@ -21,13 +21,13 @@ from remora.codegen.ir.trace import symbols_of, trace
 from remora.codegen.tree_loops.loops import ROLES, Loops, Sweep
 from remora.dynamics import kinematics
 from remora.dynamics.kernels.composed_robot import ComposedRobot
-from remora.dynamics.mimic_joints import refuse_mimic_joints
 from remora.dynamics.recursive import (
     articulated_body,
     composite_rigid_body,
     recursive_newton_euler,
 )
 from remora.dynamics.recursive.tree_passes import JointContext, Pass, minus_gravity
+from remora.dynamics.refusals import refuse_mimic_joints
 from remora.model.joints import kind
 from remora.model.robot import Body, Joint, Robot
 from remora.model.robot_fields import rows

@@ -26,9 +26,8 @@ import numpy as np
 
 from remora.algebra import pose
 from remora.algebra.array_ops import Array, ArrayLike, asarray, concatenate
-from remora.dynamics.base_requirements import require_free_base
 from remora.dynamics.joint_arrays import batch_shape, with_batch
-from remora.dynamics.refusals import needs_dynamics
+from remora.dynamics.refusals import needs_dynamics, require_free_base
 from remora.errors import InvalidValue
 from remora.model.joint_types import lookup
 from remora.model.numbers import finite

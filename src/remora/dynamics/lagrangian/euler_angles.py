@@ -20,12 +20,12 @@ import numpy as np
 from remora.algebra import pose, quaternion, vector
 from remora.algebra.array_ops import Array, ArrayLike, concatenate, cos, is_symbolic, sin, stack
 from remora.dynamics.joint_arrays import LoadedState, batch_shape, gather
-from remora.dynamics.lagrangian.link_jacobians import links_of
-from remora.dynamics.lagrangian.matrices import (
+from remora.dynamics.lagrangian.lagrange_equations import (
     applied_force_of,
     mass_matrix_of,
     momentum_partials_of,
 )
+from remora.dynamics.lagrangian.link_jacobians import links_of
 from remora.dynamics.prescribed_solve import solve_prescribed
 from remora.dynamics.recursive.composite_rigid_body import mass_matrix_size, square
 from remora.dynamics.refusals import needs_dynamics

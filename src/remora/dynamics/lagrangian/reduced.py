@@ -26,16 +26,15 @@ import numpy as np
 
 from remora.algebra import dual_quaternion, linear, screw, vector
 from remora.algebra.array_ops import Array, ArrayLike, concatenate, constant
-from remora.dynamics.base_requirements import require_free_base
 from remora.dynamics.joint_arrays import batch_shape, with_batch
-from remora.dynamics.lagrangian.link_jacobians import Links, bracket_matrix, links_of
-from remora.dynamics.lagrangian.matrices import (
+from remora.dynamics.lagrangian.lagrange_equations import (
     bracket_of,
     mass_matrix_of,
     mass_matrix_rate_of,
     momentum_partials_of,
 )
-from remora.dynamics.refusals import needs_dynamics
+from remora.dynamics.lagrangian.link_jacobians import Links, bracket_matrix, links_of
+from remora.dynamics.refusals import needs_dynamics, require_free_base
 from remora.model import joints
 from remora.model.numbers import finite
 from remora.model.robot import Robot

@@ -19,9 +19,8 @@ from remora.dynamics.joint_arrays import LoadedState, batch_shape, external_wren
 from remora.dynamics.maximal import image_space, joint_equations, saddle_point
 from remora.dynamics.maximal.image_space import Assembled, JointRows
 from remora.dynamics.maximal.joint_maps import constraint, mass_properties, refuse_unfit
-from remora.dynamics.mimic_joints import refuse_mimic_joints
 from remora.dynamics.recursive.outward_pass import moving_links
-from remora.dynamics.refusals import without_constraints
+from remora.dynamics.refusals import refuse_mimic_joints, without_constraints
 from remora.errors import InvalidValue
 from remora.model import joints
 from remora.model.joints import kind

@@ -11,8 +11,8 @@ from remora.algebra import dual_quaternion as dq
 from remora.algebra import vector
 from remora.algebra.array_ops import Array, asarray, concatenate, is_symbolic, stack
 from remora.dynamics.joint_arrays import LoadedState, gather, with_batch
-from remora.dynamics.mimic_joints import refuse_mimic_joints
 from remora.dynamics.recursive.outward_pass import Link
+from remora.dynamics.refusals import refuse_mimic_joints
 from remora.errors import InvalidValue
 from remora.model import joints
 from remora.model.robot import Joint, Robot

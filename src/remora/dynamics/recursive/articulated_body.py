@@ -15,9 +15,9 @@ from remora.algebra import dual_quaternion, linear, screw, vector
 from remora.algebra.array_ops import Array, concatenate, stack
 from remora.algebra.screw import Inertia, Transform
 from remora.dynamics.joint_arrays import LoadedState, gather
-from remora.dynamics.mimic_joints import refuse_mimic_joints
 from remora.dynamics.recursive.outward_pass import MovingBody, moving
 from remora.dynamics.recursive.tree_passes import JointContext, Pass, added, run_at
+from remora.dynamics.refusals import refuse_mimic_joints
 from remora.errors import InvalidValue
 from remora.model import joints
 from remora.model.robot import Robot

@@ -327,7 +327,8 @@ def _check_gear(
             reason = f"the {role} joint {end!r} is {joint.kind}; it must have one coordinate"
             check.fault(draft.place, reason)
         elif joint.mimic is not None:
-            reason = f"the {role} joint {end!r} is a mimic joint of {joint.mimic[0]!r}; name that"
+            leader = repr(joint.mimic[0])
+            reason = f"the {role} joint {end!r} is a mimic joint of {leader}; name {leader} instead"
             check.fault(draft.place, reason)
     if draft.parent == draft.child:
         check.fault(draft.place, f"connects the joint {draft.parent!r} to itself")

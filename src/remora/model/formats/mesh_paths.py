@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from urllib.parse import unquote
 
-from remora.model.formats.allowed_folder import allowed_root, is_package
+from remora.model.formats.bounded_reading import allowed_root, is_package
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://(.*)", re.DOTALL)
 #: URI schemes that name a package or model and a path in it.
@@ -76,7 +76,7 @@ class Meshes:
             warn(f"{quoted} is neither path, file:// nor package://; left out")
             return None
         if not path.exists():
-            warn(f"{quoted}: there is no such file (mesh_root says where meshes lie); kept")
+            warn(f"{quoted}: there is no such file (mesh_root: the folder of the meshes); kept")
         return str(path)
 
     def _candidates(self, name: str) -> list[tuple[Path, Path]]:

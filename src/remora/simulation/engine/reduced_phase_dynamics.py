@@ -12,11 +12,11 @@ import numpy as np
 
 from remora.algebra.array_ops import Array, is_symbolic
 from remora.codegen.kernel import Kernel
-from remora.dynamics.base_requirements import require_free_base
-from remora.dynamics.forces.reduced_motion import reduced_rates_near
+from remora.dynamics.forces.equations_of_motion import reduced_rates_near
 from remora.dynamics.kernels.kernel_memory import kernel
 from remora.dynamics.lagrangian.reduced import base_velocity
 from remora.dynamics.momentum import momentum
+from remora.dynamics.refusals import require_free_base
 from remora.errors import InvalidValue, RemoraError, SimulationError, UnknownName
 from remora.model.robot import Robot
 from remora.simulation.engine.phase_dynamics import PhaseDynamics, RunSettings

@@ -9,8 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from remora.algebra.array_ops import Array, ArrayLike
-from remora.dynamics.base_requirements import require_free_base
-from remora.dynamics.refusals import refuse_kinematic, without_constraints
+from remora.dynamics.refusals import refuse_kinematic, require_free_base, without_constraints
 from remora.errors import InvalidValue, RemoraError, ShapeError
 from remora.model.arguments import choice, count, names, positive, single
 from remora.model.joints import in_coordinates, kind, speeds

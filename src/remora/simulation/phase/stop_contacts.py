@@ -8,7 +8,7 @@ from collections.abc import Collection
 import numpy as np
 
 from remora.algebra.array_ops import Array
-from remora.dynamics.forces.stops import stop_overlaps, stop_rates
+from remora.dynamics.forces.passive_forces import stop_overlaps, stop_rates
 from remora.dynamics.formulations import mass_matrix
 from remora.dynamics.kernels.kernel_memory import kernel
 from remora.model.robot import Robot

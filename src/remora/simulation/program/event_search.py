@@ -48,7 +48,7 @@ from remora.codegen.integration.statements import (
     unchanged,
 )
 from remora.components.run_signals import event_key, occurred
-from remora.dynamics.forces.stops import stop_overlaps, stop_rates
+from remora.dynamics.forces.passive_forces import stop_overlaps, stop_rates
 from remora.dynamics.momentum import kinetic_energy, potential_energy
 from remora.model.joints import kind
 from remora.model.robot import Robot

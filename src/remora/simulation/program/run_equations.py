@@ -32,7 +32,7 @@ from remora.dynamics.forces.equations_of_motion import (
     passive_loads,
     state_derivative,
 )
-from remora.dynamics.forces.stops import stop_overlaps
+from remora.dynamics.forces.passive_forces import stop_overlaps
 from remora.dynamics.formulations import forward_dynamics
 from remora.dynamics.kernels.kernel_memory import kernel
 from remora.dynamics.kernels.parameters import parameter

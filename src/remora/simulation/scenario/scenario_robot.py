@@ -11,7 +11,7 @@ from typing import Any, cast
 from pydantic import ValidationError
 
 from remora.errors import ModelError, RemoraError
-from remora.model.building.add_constraint import add_constraint
+from remora.model.building.added_constraints import add_constraint
 from remora.model.combine import combine
 from remora.model.constraint import GEAR
 from remora.model.formats import load as robots

@@ -30,8 +30,8 @@ from remora.dynamics.assembly.module_passes import (
 from remora.dynamics.assembly.network import AT_REST, LOAD, ModulePass, exchanged
 from remora.dynamics.assembly.robot_module import RobotModule, module_of, point_of, to_outer
 from remora.dynamics.kernels.size_policy import LARGEST_STRAIGHT_LINE, fits_straight_line
-from remora.dynamics.mimic_joints import refuse_mimic_joints
 from remora.dynamics.recursive.articulated_body import inertia_wrench
+from remora.dynamics.refusals import refuse_mimic_joints
 from remora.errors import RemoraError
 from remora.model.joints import is_free
 from remora.model.robot import Joint, Robot

@@ -249,7 +249,7 @@ class _Converter:
                 in_body(self._moved[i], p)
                 for i, p in zip(loop.bodies, loop.placements, strict=True)
             )
-            place = self._place("equality", loop.told)
+            place = self._place("equality", loop.label)
             self._builder.constraint(
                 loop.name,
                 loop.kind,
@@ -261,7 +261,7 @@ class _Converter:
                 place=place,
             )
         for gear in self._equalities.gears:
-            place = self._place("equality", gear.told)
+            place = self._place("equality", gear.label)
             leading, driven = self._joints[gear.leading], self._joints[gear.driven]
             self._builder.gear(
                 gear.name, leading, driven, gear.ratio, gear.offset, active=False, place=place

@@ -32,7 +32,7 @@ class MjcfLoop(NamedTuple):
 
     Attributes:
         name: of the equality, or generated.
-        told: its name in messages.
+        label: its name in messages.
         kind: of the constraint.
         bodies: both bodies by MuJoCo's index, 0 for the world.
         placements: of the constraint frames, in MuJoCo's body frames.
@@ -40,7 +40,7 @@ class MjcfLoop(NamedTuple):
     """
 
     name: str
-    told: str
+    label: str
     kind: str
     bodies: tuple[int, int]
     placements: tuple[Array, Array]
@@ -51,7 +51,7 @@ class MjcfGear(NamedTuple):
     """An inactive relation between two joints, by MuJoCo's index: q_driven = r q_leading + c."""
 
     name: str
-    told: str
+    label: str
     leading: int
     driven: int
     ratio: float
@@ -98,15 +98,15 @@ def equalities(
     taken = {str(model.equality(e).name) for e in range(int(model.neq))} - {""}
     for e in range(int(model.neq)):
         given = str(model.equality(e).name)
-        told, active = given or str(e), bool(model.eq_active0[e])
+        label, active = given or str(e), bool(model.eq_active0[e])
         name = given or unused(f"equality_{e}", "constraint", taken)
         kind = kinds(int(model.eq_type[e]))
         if kind == kinds.mjEQ_JOINT:
-            _relate(model, e, joints, found, name, told, active, warn, fault)
+            _relate(model, e, joints, found, name, label, active, warn, fault)
         elif kind in (kinds.mjEQ_CONNECT, kinds.mjEQ_WELD):
-            loop = _loop(model, e, name, told, active)
+            loop = _loop(model, e, name, label, active)
             if int(model.body_weldid[loop.bodies[0]]) == int(model.body_weldid[loop.bodies[1]]):
-                warn("equality", told, "is left out: both its bodies are parts of one rigid body")
+                warn("equality", label, "is left out: both its bodies are parts of one rigid body")
             else:
                 found.loops.append(loop)
         elif active:
@@ -115,17 +115,17 @@ def equalities(
                 f"is a {word} constraint, which is not supported; remove it, or set "
                 'active="false", to load the robot without it'
             )
-            fault("equality", told, reason)
+            fault("equality", label, reason)
         else:
-            warn("equality", told, "is not active and left out")
+            warn("equality", label, "is not active and left out")
     for gear in list(found.gears):
         if gear.leading in found.mimics or gear.driven in found.mimics:
             found.gears.remove(gear)
-            warn("equality", gear.told, "is not active and left out: one of its joints is a mimic")
+            warn("equality", gear.label, "is not active and left out: one of its joints is a mimic")
     return found
 
 
-def _loop(model: Any, e: int, name: str, told: str, active: bool) -> MjcfLoop:
+def _loop(model: Any, e: int, name: str, label: str, active: bool) -> MjcfLoop:
     """Return a connect or weld: the frames coincide, or only their origins do."""
     enums = mujoco_module()
     data = np.array(model.eq_data[e])
@@ -144,7 +144,7 @@ def _loop(model: Any, e: int, name: str, told: str, active: bool) -> MjcfLoop:
         bodies = ends
         placements = pose.from_translation(data[:3]), pose.from_translation(data[3:6])
     rigid = weld and data[10] != 0.0
-    return MjcfLoop(name, told, "fixed" if rigid else "spherical", bodies, placements, active)
+    return MjcfLoop(name, label, "fixed" if rigid else "spherical", bodies, placements, active)
 
 
 def _relate(
@@ -153,7 +153,7 @@ def _relate(
     joints: list[str],
     found: Equalities,
     name: str,
-    told: str,
+    label: str,
     active: bool,
     warn: Callable[[str, str, str], None],
     fault: Callable[[str, str, str], None],
@@ -170,16 +170,16 @@ def _relate(
     elif active and one in found.mimics:
         reason = f"{names} is the second on that joint"
     if reason and active:
-        fault("equality", told, reason)
+        fault("equality", label, reason)
     elif reason:
-        warn("equality", told, "is not active and left out")
+        warn("equality", label, "is not active and left out")
     else:
         refs = [float(model.qpos0[model.jnt_qposadr[j]]) for j in (one, two)]
         offset = c[0] + refs[0] - c[1] * refs[1]
         if active:
             found.mimics[one] = (joints[two], c[1], offset)
         else:
-            found.gears.append(MjcfGear(name, told, two, one, c[1], offset))
+            found.gears.append(MjcfGear(name, label, two, one, c[1], offset))
 
 
 def in_body(moved: Array, x: Array) -> Array:

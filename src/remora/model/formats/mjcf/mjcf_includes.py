@@ -17,7 +17,7 @@ from pathlib import Path, PureWindowsPath
 from typing import NoReturn
 
 from remora.errors import Fault, ModelError
-from remora.model.formats.allowed_folder import allowed_root, located
+from remora.model.formats.bounded_reading import allowed_root, located
 from remora.model.formats.bounded_xml import MAX_DEPTH, MAX_ELEMENTS, Element, parse, shown
 
 #: Maximum number of included files.

@@ -85,14 +85,14 @@ class Models:
         """Read a model into its own scope; an `<include>` may rename and place it."""
         text = self._text
         place = text.at(model)
-        told = model if include is None else include
-        name = text.word(told, "name", place) if include is not None else ""
+        source = model if include is None else include
+        name = text.word(source, "name", place) if include is not None else ""
         name = (name or model.attributes.get("name", ""))[:MAX_NAME] or "model"
         if name in outer.models:
             text.fault(place, f"the name {shown(name)!r} is used twice")
             return
         scope = Scope("" if single else f"{outer.prefix}{name}::", outer=(outer, name))
-        static = static or text.flag(model, "static", place) or text.flag(told, "static", place)
+        static = static or text.flag(model, "static", place) or text.flag(source, "static", place)
         for child in model.children:
             at = text.at(child)
             if child.tag in ("link", "joint", "frame"):
@@ -107,8 +107,8 @@ class Models:
         scope.canonical = model.attributes.get("canonical_link", first)
         outer.models[name] = scope
         has_pose = include is not None and text.child(include, "pose", place) is not None
-        x, relative_to = text.pose(told if has_pose else model, place)
-        placed = text.word(told, "placement_frame", place) if include is not None else ""
+        x, relative_to = text.pose(source if has_pose else model, place)
+        placed = text.word(source, "placement_frame", place) if include is not None else ""
         placed = placed or model.attributes.get("placement_frame", "")
         if placed:
             try:
@@ -198,7 +198,7 @@ class Models:
                 text.fault(place, f"uri {shown(uri)!r}: its file leads out of the model's folder")
                 return None
         if not path.is_file():
-            text.fault(place, f"uri {shown(uri)!r} is not found; mesh_root says where models lie")
+            text.fault(place, f"uri {shown(uri)!r} is not found; set mesh_root to its folder")
             return None
         return path
 

@@ -293,7 +293,7 @@ class _Reader:
         if not leader:
             return None
         if kind == "fixed":
-            text.warn(at, "says nothing for a fixed joint; ignored")
+            text.warn(at, "has no effect on a fixed joint; ignored")
             return None
         if leader not in self._joint_names:
             reason = f"there is no joint {shown(leader)!r} to follow; this one moves by itself"
@@ -332,7 +332,7 @@ class _Reader:
             return {}
         if kind not in _ONE_SPEED:
             if kind != "fixed":
-                self._text.warn(at, f"says nothing for a {kind} joint; ignored")
+                self._text.warn(at, f"has no effect on a {kind} joint; ignored")
             return {}
         unlimited = kind == "continuous"
         if not unlimited and not {"lower", "upper"} & given.keys():
@@ -356,7 +356,7 @@ class _Reader:
         if kind in _ONE_SPEED:
             return given
         if kind != "fixed" and any(given.values()):
-            self._text.warn(inside(place, dynamics), f"says nothing for a {kind} joint; ignored")
+            self._text.warn(inside(place, dynamics), f"has no effect on a {kind} joint; ignored")
         return {}
 
     def _origin(

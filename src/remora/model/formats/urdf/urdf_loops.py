@@ -49,10 +49,10 @@ def read_loop_joint(
         place: its location.
     """
     parts, faults = text.parts(loop, place), text.faults
-    told = loop.attributes.get("type", "")
-    kind = kind_named(told) or told
+    type_name = loop.attributes.get("type", "")
+    kind = kind_named(type_name) or type_name
     if kind not in _TYPES:
-        what = f"unknown type {shown(told)!r}" if told else "has no type"
+        what = f"unknown type {shown(type_name)!r}" if type_name else "has no type"
         what = "a floating joint constrains nothing" if kind == "free" else what
         text.fault(place, f"{what}; allowed: {', '.join(_TYPES)}")
     active = _ACTIVE.get(loop.attributes.get("active", "true"))
@@ -89,7 +89,7 @@ def read_loop_joint(
         given["length"] = text.number(loop, "length", place)
     for key, owner in (("pitch", "helical"), ("length", ROD)):
         if key in loop.attributes and kind != owner:
-            text.fault(place, f"a {shown(told)} joint has no {key}; a {owner} one has")
+            text.fault(place, f"a {shown(type_name)} joint has no {key}; a {owner} one has")
     if text.faults > faults:  # all reported; the builder would repeat some of them
         return
     if kind == ROD:

@@ -184,8 +184,8 @@ def _read_constraint(
     builder: Builder, node: YamlNode, element: str, kinds: Mapping[str, str]
 ) -> None:
     entries = node.value if isinstance(node.value, dict) else {}
-    told = entries.get("kind")
-    kind = told.value if told is not None and isinstance(told.value, str) else ""
+    kind_node = entries.get("kind")
+    kind = kind_node.value if kind_node is not None and isinstance(kind_node.value, str) else ""
     numbers = _CONSTRAINT_NUMBERS.get(kind, _JOINT_TYPE_NUMBERS)
     known = kind in (ROD, GEAR) or kind in JOINT_TYPES
     keys = (*_END_KEYS, *numbers) if known else _ANY_CONSTRAINT_KEYS

@@ -147,7 +147,7 @@ class YamlMap:
         found = self.given(*(f"{prefix}{key}" for key in POSE))
         placement = f"{prefix}placement"
         if placement in found and len(found) > 1:
-            reason = f"gives a {placement} and {prefix}xyz or {prefix}rpy; one says it all"
+            reason = f"gives a {placement} and {prefix}xyz or {prefix}rpy; give one of them"
             self.check.fault(self.place(placement), reason)
         return found
 

@@ -169,7 +169,7 @@ def _constraint(robot: Robot, constraint: Constraint) -> list[str]:
         if key in own:
             lines.append(f"{key}: {text}")
         elif not _same(value, np.asarray(field.absent)):
-            raise RemoraError(f"{what} is {kind} and has no {key}, but it says {text}")
+            raise RemoraError(f"{what} is {kind} and has no {key}, but {text} is given")
     return lines + ([] if constraint.active else ["active: false"])
 
 

@@ -1,4 +1,9 @@
-"""Joint stops: elastic contact forces beyond the limits of a joint's range."""
+"""Passive forces of joints: viscous damping, dry friction, springs and elastic stops.
+
+`forward_dynamics` takes the sum of all generalized forces; these are some of them:
+
+    vdot = forward_dynamics(robot, q, v, tau + friction_forces(robot, v))
+"""
 
 from __future__ import annotations
 
@@ -6,13 +11,72 @@ import math
 
 import numpy as np
 
-from remora.algebra.array_ops import Array, ArrayLike, asarray, is_symbolic, less, select, stack
+from remora.algebra.array_ops import (
+    Array,
+    ArrayLike,
+    absolute,
+    asarray,
+    is_symbolic,
+    less,
+    select,
+    stack,
+)
 from remora.dynamics.joint_arrays import batch_shape, gather
 from remora.errors import InvalidValue
 from remora.model.joints import coordinates, in_coordinates, kind, speeds
 from remora.model.robot import Joint, Robot
 from remora.model.state import configuration, velocity
 from remora.model.takes_robot import takes_robot
+
+
+@takes_robot
+def friction_forces(robot: Robot, v: ArrayLike, slip_speed: ArrayLike = 1e-3) -> Array:
+    """Return `-d v - f v/(abs(v) + s)`, `(..., nv)`: damping d and dry friction f of each joint.
+
+    Dry friction is smoothed: it has half its magnitude at the slip speed s and all of it far above.
+
+    Args:
+        robot: the robot.
+        v: velocity, `(..., nv)`.
+        slip_speed: s, rad/s or m/s, positive.
+    """
+    v, slip = velocity(robot, v), asarray(slip_speed)
+    if not is_symbolic(slip) and not np.all(slip > 0.0):
+        raise InvalidValue(f"slip_speed must be positive, not {slip_speed!r}")
+    parts: list[Array] = []
+    for joint in robot.joints:
+        own = speeds(joint, v)
+        loss = joint.damping * own + joint.friction * own / (absolute(own) + slip)
+        parts.append(-loss if joint.mimic is None else -joint.mimic.ratio * loss)
+    return gather(robot, parts, batch_shape(v))
+
+
+@takes_robot
+def spring_forces(robot: Robot, q: ArrayLike) -> Array:
+    """Return `-k (q - q_0)`, `(..., nv)`: the forces of the joints' springs.
+
+    The stiffness k and the reference q_0 at which a spring is relaxed are properties of the joint,
+    `joint.stiffness` and `joint.spring_reference`.
+
+    Args:
+        robot: the robot.
+        q: configuration, `(..., nq)`.
+    """
+    q = configuration(robot, q)
+    parts: list[Array] = []
+    for joint in robot.joints:
+        if not has_spring(joint):
+            parts.append(np.zeros(kind(joint).nv))
+            continue
+        force = -joint.stiffness * (coordinates(joint, q) - joint.spring_reference)
+        parts.append(force if joint.mimic is None else joint.mimic.ratio * force)
+    return gather(robot, parts, batch_shape(q))
+
+
+def has_spring(joint: Joint) -> bool:
+    """Tell whether a joint has a spring, or may have one: a symbolic stiffness."""
+    stiffness = np.asarray(joint.stiffness)
+    return is_symbolic(stiffness) or bool(np.any(stiffness != 0.0))
 
 
 @takes_robot

@@ -9,7 +9,7 @@ from numeric import assert_close, rate_along_motion
 from peers import PINOCCHIO_KINDS, pinocchio_model
 from remora.algebra import vector
 from remora.algebra.array_ops import asarray
-from remora.dynamics.lagrangian import link_jacobians, matrices
+from remora.dynamics.lagrangian import lagrange_equations, link_jacobians
 from trees import BASES, Case, relative_error
 
 
@@ -94,13 +94,13 @@ def test_coriolis_matrix(seed):
     rate = rate_along_motion(robot, lambda q, v: rm.mass_matrix(robot, q), q, v, 0.0 * v)
     dM = rm.dynamics.mass_matrix_partials(robot, q)
     assert_close(np.einsum("kij,k->ij", dM, v), rate)
-    assert_close(matrices.mass_matrix_rate_of(robot, q, v), rate)
+    assert_close(lagrange_equations.mass_matrix_rate_of(robot, q, v), rate)
     size = max(1.0, np.abs(v) @ np.abs(rate) @ np.abs(v))
     assert abs(v @ (rate - 2.0 * C) @ v) <= 1e-12 * size
     # eq. 26 is C = Ṁ - ½ ∂(Mv)/∂q + B; the symmetric choice has the same C v
     D = dM @ v
-    assert_close(matrices.momentum_partials_of(robot, q, v), D)
-    B = matrices.bracket_of(robot, M @ v)
+    assert_close(lagrange_equations.momentum_partials_of(robot, q, v), D)
+    B = lagrange_equations.bracket_of(robot, M @ v)
     assert_close(C, rate - 0.5 * D + B)
     assert_close(B, -B.T)
     symmetric = 0.5 * (rate + D.T - D) + B
@@ -112,7 +112,7 @@ def test_coriolis_matrix(seed):
 def test_fpg11s_c_is_not_skew_but_the_default_is():
     robot = rm.load("servicer")
     q, v = rm.random_state(robot, 0)
-    rate = matrices.mass_matrix_rate_of(robot, q, v)
+    rate = lagrange_equations.mass_matrix_rate_of(robot, q, v)
     theirs, ours = (
         rate - 2.0 * rm.coriolis_matrix(robot, q, v, f) for f in ("lagrangian", "composite")
     )
