@@ -26,7 +26,6 @@ from remora.dynamics.assembly.robot_module import (
     start_inverse,
 )
 from remora.dynamics.kernels.cache_keys import value_key
-from remora.dynamics.mimic_joints import refuse_mimic_joints
 from remora.dynamics.recursive.articulated_body import (
     ArticulatedBody,
     ForceDriven,
@@ -34,6 +33,7 @@ from remora.dynamics.recursive.articulated_body import (
 )
 from remora.dynamics.recursive.outward_pass import BodyMotion
 from remora.dynamics.recursive.tree_passes import JointContext
+from remora.dynamics.refusals import refuse_mimic_joints
 from remora.model import joints
 
 T = TypeVar("T")
