@@ -14,25 +14,33 @@ numbers that differ from run to run. Every run is then made
 - in a block of a campaign, whose outputs and criteria are compared with those of
 - its replay;
 - once by `rm.Simulation`, advanced to random times: the same bits as alone;
+- once interrupted at a random sample on its way to a folder, and resumed: the same bits;
+- once with the first calls of its program repeated by the interpreter of programs: the same bits;
+- once in C, where C has all parts of the case, against a batch of one with the same fixed steps;
 - once, where nothing is sampled, reset or switched, by SciPy around `rm.forward_dynamics`.
 
 States at the end, times of all events, samples, outputs and criteria must agree.
 """
 
 import argparse
+import contextlib
 import dataclasses
 import math
 import sys
+import tempfile
 import time
 import warnings
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
+from unittest import mock
 
 import numpy as np
 from scipy.integrate import solve_ivp
 
+import needs
 import remora as rm
+from c_structs import CModule
 from plain_settings import grouped
 from remora.campaigns import targets
 from remora.campaigns.blocks import replay, run_block
@@ -40,14 +48,22 @@ from remora.campaigns.dispersions import Dispersion, Dispersions
 from remora.campaigns.outputs import Criterion, output
 from remora.campaigns.study import Study
 from remora.campaigns.study_schema import CriterionFile, OutputFile
+from remora.codegen.integration.program_cpu import ProgramKernel
+from remora.codegen.integration.program_interpreter import interpret
+from remora.codegen.llvm import host
 from remora.components.run_signals import event_key
 from remora.model.state import log_rate
+from remora.simulation.engine import phase_program
+from remora.simulation.export.c_loop import save_loop_c
 from remora.simulation.inputs.loads import Sum
 from remora.simulation.scenario.scenario import Scenario
+from remora.simulation.storage import recorder
 
 #: Seeds that the tests try: many events, a clock of a phase, an end between samples, a parameter
 #: that is an initial state.
 CHOSEN = (2, 13, 14, 16)
+#: Fixed step in C, s.
+STEP = 0.02
 #: Runs of a case.
 RUNS = 4
 #: Differences that are allowed, of the largest number compared, by integrator: those with adaptive
@@ -219,7 +235,8 @@ class PlaceCondition:
 
 def random_case(seed):
     """Return the case of a seed."""
-    rng, more, last = (np.random.default_rng([own, seed]) for own in (20260, 20261, 20262))
+    keys = (20260, 20261, 20262, 20263)
+    rng, more, last, grips = (np.random.default_rng([own, seed]) for own in keys)
     features = []
 
     def chance(p, word, rng=rng):
@@ -238,6 +255,8 @@ def random_case(seed):
     if chance(0.4, "limits", last):
         low, high, speed = last.uniform([-0.5, 0.05, 0.1], [-0.05, 0.5, 1.0]).tolist()
         limits = {"lower": low, "upper": high, "velocity": speed}
+    captured = chance(0.4, "captures", grips)
+    kind_of_grip = str(grips.choice(["fixed", "spherical", "revolute"]))
     values = {}
 
     def make_robot(numbers):
@@ -253,6 +272,10 @@ def random_case(seed):
             builder = builder.joint(
                 "hinge", "revolute", "mass", "tip", axis=(0, 1, 0), damping=0.05, stiffness=1.0
             )
+        if captured:
+            builder = builder.body("prey", mass=2.0, com=(0.1, 0, 0), inertia=(0.1, 0.2, 0.2))
+            builder = builder.joint("prey", "free", None, "prey", xyz=(0.5, 0.2, 0.1))
+            builder = builder.constraint("grip", kind_of_grip, "mass", "prey", active=False)
         return builder.build()
 
     robot = make_robot({})
@@ -290,7 +313,18 @@ def random_case(seed):
 
     # Phases
     count = int(rng.integers(1, 4))
-    phases, start, late = [], 0.0, 0.0
+    phases, start, late, gripped = [], 0.0, 0.0, False
+
+    def switches(k):
+        """Return what a phase switches: the grip on, as it is at that moment, or off again."""
+        nonlocal gripped
+        if gripped:
+            gripped = not chance(0.5, f"released in phase {k}", grips)
+            thrown = {"separation": {"grip": float(grips.uniform(0.0, 0.3))}}
+            return {} if gripped else {"release": "grip", **[{}, thrown][grips.integers(2)]}
+        gripped = k > 0 and chance(0.7, f"gripped in phase {k}", grips)
+        return {"activate": "grip", "latch": True, "impulse": True} if gripped else {}
+
     for k in range(count):
         duration = float(rng.uniform(0.8, 3.0))
         own_clock = chance(0.7, f"own clock in phase {k}")
@@ -323,6 +357,8 @@ def random_case(seed):
             end = float(last.normal(scale=0.5))
             moves = rm.Motion.between(clock, clock + duration, 0.0, end)
             given = [{"locked": ["hinge"]}, {"prescribed": {"hinge": moves}}][last.integers(2)]
+        if captured:
+            given = {**given, **switches(k)}
         phases.append(
             rm.Phase(duration, torque=torque, events=tuple(events), own_clock=own_clock, **given)
         )
@@ -454,41 +490,139 @@ def of_replay(study, run):
     return found
 
 
-def alone(case, study, k):
-    """Return run k, made of its own robot, components and state."""
+def arguments(case, study, k, **more):
+    """Return arguments and options of run k, of its own robot, components and state."""
     numbers = {name: float(x[k]) for name, x in case.values.items()}
     _, inputs = study.inputs(k, k + 1)
     system = rm.System(case.make_robot(numbers), case.make_parts(numbers), case.connect)
-    return rm.simulate(
-        system,
-        inputs.q[0],
-        inputs.v[0],
-        **grouped(
-            phases=case.phases,
-            seed=case.seed,
-            run=k,
-            step_to_samples=True,
-            progress=False,
-            **case.options,
-        ),
-    )
+    options = {"phases": case.phases, "seed": case.seed, "run": k, "step_to_samples": True}
+    return (system, inputs.q[0], inputs.v[0]), grouped(**options, **case.options, **more)
+
+
+def alone(case, study, k, **more):
+    """Return run k, made of its own robot, components and state."""
+    given, options = arguments(case, study, k, progress=False, **more)
+    return rm.simulate(*given, **options)
 
 
 def cut(case, study, run, k):
     """Return run k of `rm.Simulation`, advanced to random times."""
-    numbers = {name: float(x[k]) for name, x in case.values.items()}
-    _, inputs = study.inputs(k, k + 1)
-    system = rm.System(case.make_robot(numbers), case.make_parts(numbers), case.connect)
-    sim = rm.Simulation(
-        system,
-        inputs.q[0],
-        inputs.v[0],
-        **grouped(phases=case.phases, seed=case.seed, run=k, step_to_samples=True, **case.options),
-    )
+    given, options = arguments(case, study, k)
+    sim = rm.Simulation(*given, **options)
     rng = np.random.default_rng(case.seed)
     for t in np.sort(rng.uniform(0.0, run.t[-1], 9)):
         sim.advance(float(t))
     return sim.advance(float(run.t[-1]) + 1.0).recording()
+
+
+def resumed(case, study, run, k):
+    """Return run k, interrupted when a random sample is stored, and resumed."""
+    stop = int(np.random.default_rng(case.seed).integers(1, len(run.t) + 1))
+    append = recorder.Recorder.append
+
+    def interrupting(self, t, *samples):
+        if len(self) < stop <= len(self) + len(t):
+            raise KeyboardInterrupt
+        append(self, t, *samples)
+
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        mock.patch.object(recorder, "FLUSH_SECONDS", 0.0),
+        warnings.catch_warnings(),
+    ):
+        warnings.simplefilter("ignore", RuntimeWarning)  # of the interruption
+        with mock.patch.object(recorder.Recorder, "append", interrupting):
+            part = alone(case, study, k, out=f"{folder}/run")
+        if part.status != "interrupted":
+            raise AssertionError(f"the run of seed {case.seed} was not interrupted: {part.status}")
+        again = alone(case, study, k, out=f"{folder}/run", resume=True)
+        return SimpleNamespace(columns=dict(again.columns.items()), events=list(again.events))
+
+
+@contextlib.contextmanager
+def interpreted(found):
+    """Repeat the first call of each program of single runs by the interpreter: the same bits.
+
+    Yields the outputs that were compared.
+
+    Args:
+        found: receives a line for each output with other bits.
+    """
+    compared, done, single_run = [], set(), ProgramKernel.single_run
+
+    def bind(self, rows, entries):
+        self._capacity = 0  # also memory of an earlier run
+        first(self, rows, entries)
+
+    def watched(self, arguments, outputs, capacity=0, tables=()):
+        run, names = single_run(self, arguments, outputs, capacity, tables), self.interface.tables
+
+        def both(entries=0):
+            if id(self) in done:
+                run(entries)
+                return
+            done.add(id(self))
+            before = [np.array(x) for x in arguments]
+            rows = {n: x[:entries].copy() for n, x in zip(names, tables, strict=True)}
+            run(entries)
+            program = self.program.prepared("float64", host.host().fma)
+            seen = interpret(program, before, rows, capacity)
+            for o, mine, theirs in zip(self.interface.outputs, outputs, seen, strict=True):
+                known = np.isfinite(theirs)  # rows that are not written keep what they had
+                own = mine.ravel()[: theirs.size].reshape(theirs.shape)
+                compared.append(o.name)
+                if not np.array_equal(own[known], theirs[known]):
+                    found.append(f"{o.name}: other bits by the interpreter")
+
+        return both
+
+    first = phase_program._Memory.bind
+    with (
+        mock.patch.object(ProgramKernel, "single_run", watched),
+        mock.patch.object(phase_program._Memory, "bind", bind),
+    ):
+        yield compared
+
+
+def in_c(case, folder):
+    """Return what differs between a run in C and the same fixed steps in a batch of one."""
+    found = []
+    save_loop_c(case.system, folder, STEP, "run", noise="generated", phases=case.phases)
+    c = CModule(folder, "run")
+    if "parameters" in c.functions["step"]:
+        own = case.system.parameters
+        c.set("parameters", **{k.replace(".", "_"): x for k, x in own.items()})
+    c.call("init", case.q, case.v)
+    if hasattr(c.state, "seed"):
+        c.set("state", seed=[float(case.seed), 0.0], run=2.0)
+    duration = sum(p.duration for p in case.phases)
+    for _ in range(round(duration / STEP) + 2 + len(case.phases)):
+        c.call("step")
+    batch = rm.simulate_batch(
+        case.system,
+        case.q,
+        case.v,
+        case.phases,
+        integrator=rm.Integrator(step=STEP),
+        record=rm.Record(np.arange(0.0, duration, STEP), max_events=2000, progress=False),
+        runs=rm.Runs(1, seed=case.seed, index=2),
+    )
+
+    def compare(what, one, other):
+        if not np.abs(np.asarray(one) - other).max() < 1e-9 * (1.0 + np.abs(other).max()):
+            found.append(f"{what} in C and in a batch: {one} and {other}")
+
+    compare("end", c.get("state", "t")[0], batch.end[0])
+    compare("q", c.get("state", "q"), batch.final.q[0])
+    compare("v", c.get("state", "v"), batch.final.v[0])
+    members = [name for name, _ in c.state._fields_]
+    for name in batch.events.names if batch.events is not None else ():
+        own = name.replace(".", "_").replace(" ", "_") + "_time"
+        mine = [c.get("state", m)[0] for m in members if m.startswith(own)]
+        theirs = batch.events.of(name)[0]
+        theirs = theirs[np.isfinite(theirs)]
+        compare(f"first {name}", min(mine), theirs[0] if theirs.size else 1e300)
+    return found
 
 
 def finer(case):
@@ -501,7 +635,8 @@ def by_scipy(case, study, k):
     plain = all(e.action == "record" for p in case.phases for e in p.events)
     held = any(p.locked or p.prescribed for p in case.phases)
     sampled = any(isinstance(p.torque, Sum) for p in case.phases)
-    if case.system.components or held or sampled or not plain:
+    switched = any(p.activate or p.release for p in case.phases)
+    if case.system.components or held or sampled or switched or not plain:
         return None
     numbers = {name: float(x[k]) for name, x in case.values.items()}
     _, inputs = study.inputs(k, k + 1)
@@ -571,16 +706,28 @@ def differences(seed):
             **case.options,
         ),
     )
+    if needs.CC:
+        try:
+            with tempfile.TemporaryDirectory() as folder:
+                found += in_c(case, Path(folder))
+        except rm.RemoraError as error:
+            case.features.append(f"not in C: {error}")
     block = run_block(study, 0, RUNS)
     for k in range(RUNS):
         run, again = alone(case, study, k), replay(study, k)
         if k == 1:
-            pieces, end = cut(case, study, run, k), by_scipy(case, study, k)
-            for name, x in run.columns.items():
-                if pieces.columns[name].tobytes() != x.tobytes():
-                    found.append(f"{name} of run {k}: other bits if it is cut")
-            if [(e.t, e.name) for e in pieces.events] != [(e.t, e.name) for e in run.events]:
-                found.append(f"events of run {k}: others if it is cut")
+            end = by_scipy(case, study, k)
+            with interpreted(found) as compared:
+                pieces = {"is interpreted": alone(case, study, k)}
+            case.features.append(f"{len(compared)} outputs interpreted")
+            pieces["is cut"] = cut(case, study, run, k)
+            pieces["is resumed"] = resumed(case, study, run, k)
+            for how, other in pieces.items():
+                for name, x in run.columns.items():
+                    if other.columns[name].tobytes() != x.tobytes():
+                        found.append(f"{name} of run {k}: other bits if it {how}")
+                if [(e.t, e.name) for e in other.events] != [(e.t, e.name) for e in run.events]:
+                    found.append(f"events of run {k}: others if it {how}")
             if end is not None:  # fixed steps: an eighth of them has 4,096 times less error
                 fine = run if case.options["step"] is None else alone(finer(case), study, k)
                 compare("q at the end alone and by SciPy", k, fine.q[-1], end[0])
