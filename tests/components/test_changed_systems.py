@@ -63,7 +63,7 @@ def test_kernels_of_another_order_are_not_found(monkeypatch, tmp_path):
     system = rm.System(slider(), [Feed(), Wish(), Drive()])
     fresh = rm.System(slider(), [Feed(mode=1.0), Wish(), Drive()])
     assert ends(fresh) == pytest.approx(12.0, rel=1e-12)
-    stale = system._changed(system.robot, fresh.components)
+    stale = system._changed(system.robot, None, fresh.components)
     with pytest.raises(rm.RemoraError, match=r"'force' of component 'feed' depends on 'wish.wish'"):
         ends(stale)
     assert ends(fresh) == pytest.approx(12.0, rel=1e-12)

@@ -87,7 +87,8 @@ class ReactionWheels(Component):
         )
 
     def _motors(self, at: Context) -> Array:
-        speeds, inertias, axes = self._wheels(at)
+        """Return the motor torques, which are computed with axes and inertias of the design."""
+        speeds, inertias, axes = self._wheels(at.design)
         inverse = least_squares.damped_inverse(axes)
         demand = -apply(inverse, at.inputs["command"] - at.inputs["external"])
         null = -self.null_gain * inertias * (speeds - self.speeds)

@@ -65,16 +65,18 @@ class ThrusterSet(Component):
     def outputs(self, at: Context) -> Mapping[str, Array]:
         """Return the thrusts and the torque that they exert."""
         B = thruster_wrenches(at.robot, self.frames)
-        u = self._thrusts(at, B)
+        u = self._thrusts(at)
         return {"thrust": u, "exerted": apply(B, u)[..., :3]}
 
     def act(self, at: Context) -> Wrench:
         """Return the wrench on the base."""
         B = thruster_wrenches(at.robot, self.frames)
-        wrench = apply(B, self._thrusts(at, B))
+        wrench = apply(B, self._thrusts(at))
         return Wrench(at.robot.bodies[0].name, force=wrench[..., 3:], torque=wrench[..., :3])
 
-    def _thrusts(self, at: Context, B: Array) -> Array:
+    def _thrusts(self, at: Context) -> Array:
+        """Return the thrusts, which are computed with the thrusters' places of the design."""
+        B = thruster_wrenches(at.design.robot, self.frames)
         demand = concatenate([at.inputs["torque"], at.inputs["force"]])
         pushes = 2.0 * apply(least_squares.damped_inverse(B), demand)
         pushes = select(less(pushes, 0.0), 0.0, pushes)

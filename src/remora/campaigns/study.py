@@ -99,6 +99,7 @@ class Study:
         """Return a digest of each part on which results depend, by name."""
         parts: dict[str, Any] = {
             "robot": self.system.robot,
+            "design": self.system.design,
             "components": dict(self.system.components),
             "connections": dict(self.system.connections),
             "scenario": self.scenario.source.read_bytes(),  # phases, controllers and conditions

@@ -4,6 +4,7 @@
 | --- | --- |
 | `arm.mass`, `elbow.damping[0]` | of the robot, see `rm.compile` |
 | `attitude.kp[2]` | parameter of a component |
+| `design.arm.mass` | of the design, with which control laws compute, see `System` |
 | `start.joints.elbow`, `start.speeds.elbow` | initial coordinate and speed of a joint |
 | `start.base.xyz[0]`, `rpy`, `omega`, `velocity` | initial state of a free base |
 | `start.bases.JOINT.xyz[0]`, ... | the same of one of several free bases, or of any free joint |
@@ -21,7 +22,7 @@ import numpy as np
 
 from remora.algebra import pose
 from remora.algebra.array_ops import Array, asarray
-from remora.components.system import System
+from remora.components.system import DESIGN, System
 from remora.dynamics.kernels.parameters import parameter
 from remora.errors import InvalidValue, UnknownName
 from remora.model.joints import in_coordinates, kind
@@ -38,7 +39,7 @@ class Target:
 
     Attributes:
         name: its name in the study.
-        part: `robot`, `component`, `q`, `v` or `base`.
+        part: `parameter`, `q`, `v` or `base`.
         key: name of the array that holds it, within its part; of a base the joint.
         index: its place in that array.
         nominal: its value in the scenario.
@@ -100,11 +101,10 @@ def _array(system: System, q: Array, v: Array, name: str) -> tuple[str, str, Arr
     if head == "start":
         return _start(robot, q, v, rest)
     mine = system.parameters
-    if name in mine:
-        return "component", name, np.asarray(mine[name], float), None
-    if head in system.components and head not in (*robot.bodies.names, *robot.joints.names):
+    of_component = head in system.components and name not in mine
+    if of_component and head not in (*robot.bodies.names, *robot.joints.names):
         raise UnknownName("parameter of a component", name, mine)
-    return "robot", name, nominal_of(robot, name), None
+    return "parameter", name, _nominal(system, name), None
 
 
 def _start(robot: Robot, q: Array, v: Array, rest: str) -> tuple[str, str, Array, int | None]:
@@ -163,7 +163,7 @@ def inputs_of(
     """
     n = next(iter(values.values())).size if values else 1
     states = {"q": np.tile(q, (n, 1)), "v": np.tile(v, (n, 1))}
-    arrays: dict[str, dict[str, Array]] = {"robot": {}, "component": {}}
+    arrays: dict[str, Array] = {}
     turned: dict[str, Array] = {}
     for name, own in targets.items():
         if own.part in states:
@@ -174,19 +174,16 @@ def inputs_of(
                 turned[own.key] = np.tile(np.r_[pose.translation(x), pose.to_rpy(x)], (n, 1))
             turned[own.key][:, own.index[0]] = values[name]
         else:
-            held = arrays[own.part]
-            if own.key not in held:
-                nominal = _nominal(system, own)
-                held[own.key] = np.tile(nominal, (n, *[1] * nominal.ndim))
-            held[own.key][(slice(None), *own.index)] = values[name]
+            if own.key not in arrays:
+                nominal = _nominal(system, own.key)
+                arrays[own.key] = np.tile(nominal, (n, *[1] * nominal.ndim))
+            arrays[own.key][(slice(None), *own.index)] = values[name]
     for joint, x in turned.items():
         states["q"][:, system.robot.joints[joint].q] = pose.from_xyz_rpy(x[:, :3], x[:, 3:])
-    for name, array in arrays["robot"].items():
-        if name.endswith(".inertia"):  # symmetric, whichever element was named
-            arrays["robot"][name] = _symmetric(
-                array, [t for t in targets.values() if t.key == name]
-            )
-    return RunInputs(states["q"], states["v"], {**arrays["robot"], **arrays["component"]})
+    for name, array in arrays.items():  # symmetric, whichever element was named
+        if name.endswith(".inertia") and system.owner_of(name) != "component":
+            arrays[name] = _symmetric(array, [t for t in targets.values() if t.key == name])
+    return RunInputs(states["q"], states["v"], arrays)
 
 
 def _symmetric(array: Array, own: list[Target]) -> Array:
@@ -196,18 +193,17 @@ def _symmetric(array: Array, own: list[Target]) -> Array:
     return array
 
 
-def _nominal(system: System, own: Target) -> Array:
-    if own.part == "robot":
-        return nominal_of(system.robot, own.key)
-    return np.asarray(system.parameters[own.key], float)
+def _nominal(system: System, name: str) -> Array:
+    """Return the value of a parameter of a component, the robot or the design, or raise."""
+    owner = system.owner_of(name)
+    if owner == "component":
+        return np.asarray(system.parameters[name], float)
+    if owner == "design":
+        return nominal_of(system.design, name.removeprefix(DESIGN))
+    return nominal_of(system.robot, name)
 
 
 def single(system: System, inputs: RunInputs) -> tuple[System, Array, Array]:
     """Return system, q and v of one run, from the inputs of one run."""
-    robot, own = system.robot, system.parameters
-    for name, value in inputs.parameters.items():
-        if name not in own:
-            robot = parameter(robot, name)[1](robot, asarray(value[0]))
-    made = system.with_robot(robot)
-    changed = {name: x[0] for name, x in inputs.parameters.items() if name in own}
-    return made.with_parameters(changed) if changed else made, inputs.q[0], inputs.v[0]
+    numbers = {name: asarray(x[0]) for name, x in inputs.parameters.items()}
+    return system.with_parameters(numbers), inputs.q[0], inputs.v[0]

@@ -147,6 +147,8 @@ class Component:
     delay: float = 0.0
     #: Whether it must have a `sample_time`.
     sampled: ClassVar[bool] = False
+    #: Whether it computes with the design of the system, as control laws do, not with the robot.
+    uses_design: ClassVar[bool] = False
 
     def __init_subclass__(cls, **options: Any) -> None:
         """Make the subclass a frozen dataclass, and describe its parameters in its help."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 from collections.abc import Callable, Iterator, Mapping
 
@@ -15,37 +16,43 @@ from remora.model.robot import Robot
 
 
 class Kinematics:
-    """Poses, twists, inertia and Jacobians at one state, each computed on first use."""
+    """Poses, twists, inertia and Jacobians at one state, each computed on first use.
+
+    Attributes:
+        robot: the robot; its numbers may be symbolic.
+        q: configuration, `(..., nq)`.
+        v: velocity, `(..., nv)`.
+    """
 
     def __init__(self, robot: Robot, q: Array, v: Array) -> None:
         """Store the state."""
-        self._robot, self._q, self._v = robot, q, v
+        self.robot, self.q, self.v = robot, q, v
         self._jacobians: dict[str, Array] = {}
 
     @functools.cached_property
     def poses(self) -> Array:
         """Poses of the bodies in the inertial frame, `(..., nb, 8)`."""
-        return poses(self._robot, self._q)
+        return poses(self.robot, self.q)
 
     @functools.cached_property
     def twists(self) -> Array:
         """Twists of the bodies in their own frames, `(..., nb, 6)`."""
-        return twists(self._robot, self._q, self._v)
+        return twists(self.robot, self.q, self.v)
 
     @functools.cached_property
     def mass_matrix(self) -> Array:
         """H, `(..., nv, nv)`."""
-        return mass_matrix(self._robot, self._q)
+        return mass_matrix(self.robot, self.q)
 
     @functools.cached_property
     def bias_force(self) -> Array:
         """C v and gravity, `(..., nv)`."""
-        return bias_force(self._robot, self._q, self._v)
+        return bias_force(self.robot, self.q, self.v)
 
     def jacobian(self, frame: str) -> Array:
         """Return the Jacobian of a body or frame in its own axes, `(..., 6, nv)`."""
         if frame not in self._jacobians:
-            self._jacobians[frame] = jacobian(self._robot, self._q, frame)
+            self._jacobians[frame] = jacobian(self.robot, self.q, frame)
         return self._jacobians[frame]
 
 
@@ -81,7 +88,8 @@ class Context:
     """The state of the robot and of a component at one time.
 
     Attributes:
-        robot: the robot; its numbers may be symbolic.
+        robot: the robot with which the component computes; its numbers may be symbolic. For control
+            laws it is the design, see `Component.uses_design`.
         t: time, s, `(...)`.
         clock: time that conditions of the phase receive, s, `(...)`: since its start where the
             phase has its own clock, otherwise t.
@@ -96,11 +104,9 @@ class Context:
 
     def __init__(
         self,
-        robot: Robot,
-        t: Array,
-        q: Array,
-        v: Array,
         kinematics: Kinematics,
+        design: Kinematics,
+        t: Array,
         state: Values,
         memory: Values,
         inputs: Values,
@@ -110,12 +116,23 @@ class Context:
     ) -> None:
         """Store the arguments; without a clock of the phase it is the time.
 
-        `phase` returns index and start of the phase, `(..., 2)`.
+        `kinematics` is that of the robot with which the component computes, `design` that of the
+        design. `phase` returns index and start of the phase, `(..., 2)`.
         """
-        self.robot, self.t, self.q, self.v = robot, lasting(t), q, v
+        self.robot, self.q, self.v = kinematics.robot, kinematics.q, kinematics.v
+        self.t = lasting(t)
         self.clock = self.t if clock is None else lasting(clock)
         self.state, self.memory, self.inputs, self.noise = state, memory, inputs, noise
-        self._kinematics, self._phase = kinematics, phase
+        self._kinematics, self._design, self._phase = kinematics, design, phase
+
+    @property
+    def design(self) -> Context:
+        """The same state with the numbers of the design, see `System`."""
+        if self._design is self._kinematics:
+            return self
+        own = copy.copy(self)
+        own.robot, own._kinematics = self._design.robot, self._design
+        return own
 
     @property
     def phase(self) -> Array:
@@ -190,21 +207,24 @@ class Context:
 
 def context_of(
     robot: Robot, arrays: Mapping[str, Mapping[str, Array]], t: Array, q: Array, v: Array,
-    sampled: bool, phase: Callable[[], Array] | None = None,
+    sampled: bool, phase: Callable[[], Array] | None = None, design: Robot | None = None,
 ) -> Context:  # fmt: skip
     """Return the context of a component that is not part of a system.
 
     Args:
-        robot: the robot.
+        robot: the robot with which the component computes.
         arrays: by `continuous`, `discrete`, `inputs` and `noise`, then by name.
         t: time, s.
         q: configuration.
         v: velocity.
         sampled: whether the component is sampled.
         phase: returns index and start of the phase, `(2,)`; None: there is none.
+        design: the design, if it is another.
     """
+    own = Kinematics(robot, q, v)
     return Context(
-        robot, t, q, v, Kinematics(robot, q, v), Values("continuous state", arrays["continuous"]),
+        own, own if design is None or design is robot else Kinematics(design, q, v), t,
+        Values("continuous state", arrays["continuous"]),
         Values("discrete state", arrays["discrete"]), Values("input", arrays["inputs"]),
         Values("noise", arrays["noise"], "" if sampled else NO_NOISE), phase=phase,
     )  # fmt: skip

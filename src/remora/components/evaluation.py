@@ -53,7 +53,9 @@ class Instant:
         self.system, self.q, self.v, self.x, self.z = system, q, v, x, z
         self.t = asarray(t)
         self.clock = self.t if clock is None else asarray(clock)
-        self._kinematics = Kinematics(system.robot, q, v)
+        self._kinematics = self._design = Kinematics(system.robot, q, v)
+        if system.design is not system.robot:
+            self._design = Kinematics(system.design, q, v)
 
     def context(
         self, layout: ComponentLayout, signals: Mapping[str, Array], noise: Array | None = None
@@ -70,8 +72,9 @@ class Instant:
         own = {} if noise is None else unpacked(layout.noise_shapes, noise)
         phase = self.system.phase_place
         who = f"of component {name!r}"
+        computes = self._design if layout.component.uses_design else self._kinematics
         return Context(
-            self.system.robot, self.t, self.q, self.v, self._kinematics,
+            computes, self._design, self.t,
             Values(f"continuous state {who}",
                    unpacked(layout.continuous_shapes, self.x[..., layout.x])),
             Values(f"discrete state {who}",

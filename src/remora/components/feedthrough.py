@@ -17,6 +17,8 @@ from remora.components.returned_values import checked
 from remora.errors import RemoraError
 from remora.model.robot import Robot
 
+_Robots = tuple[Robot, Robot | None]
+
 
 class Dependence(NamedTuple):
     """What a component depends on.
@@ -32,17 +34,26 @@ class Dependence(NamedTuple):
     error: RemoraError | None = None
 
 
-def dependence(robot: Robot, name: str, component: Component, interface: Interface) -> Dependence:
+def dependence(
+    robot: Robot, name: str, component: Component, interface: Interface, design: Robot | None = None
+) -> Dependence:
     """Return the inputs and states that a component depends on.
 
     The dependence is that for any values of the parameters: a gain that is zero here may differ in
     a run of a batch. Parameters on whose values the component decides cannot be symbols; the
     dependence is that for their values.
+
+    Args:
+        robot: the robot with which it computes.
+        name: name of the component.
+        component: the component.
+        interface: its interface.
+        design: the design, if it is another.
     """
     inputs = {k: s.shape for k, s in interface.inputs.items()}
     outputs = {k: s.shape for k, s in interface.outputs.items()}
     try:
-        arguments, graph = _traced(robot, name, component, interface, ())
+        arguments, graph = _traced((robot, design), name, component, interface, ())
     except RemoraError as error:
         return Dependence(dict.fromkeys(outputs, frozenset(inputs)), True, error)
     except Exception as error:
@@ -50,7 +61,7 @@ def dependence(robot: Robot, name: str, component: Component, interface: Interfa
         return Dependence(dict.fromkeys(outputs, frozenset(inputs)), True, why)
     if inputs and outputs:
         arguments, graph = _with_symbolic_parameters(
-            robot, name, component, interface, (arguments, graph)
+            (robot, design), name, component, interface, (arguments, graph)
         )
     places = {f"inputs.{k}": k for k in inputs}
     found: dict[str, frozenset[str]] = {}
@@ -62,7 +73,7 @@ def dependence(robot: Robot, name: str, component: Component, interface: Interfa
 
 
 def _with_symbolic_parameters(
-    robot: Robot, name: str, component: Component, interface: Interface,
+    robots: _Robots, name: str, component: Component, interface: Interface,
     traced: tuple[list[Signature], Graph],
 ) -> tuple[list[Signature], Graph]:  # fmt: skip
     """Return the graph with as many parameters as can be symbols."""
@@ -70,7 +81,7 @@ def _with_symbolic_parameters(
     for names in (known, *((key,) for key in known)):
         wanted = (*(s.name.partition(".")[2] for s in traced[0] if _is_parameter(s)), *names)
         try:
-            traced = _traced(robot, name, component, interface, tuple(dict.fromkeys(wanted)))
+            traced = _traced(robots, name, component, interface, tuple(dict.fromkeys(wanted)))
         except Exception:  # it decides on the value of a parameter
             continue
         if names == known:
@@ -83,18 +94,18 @@ def _is_parameter(argument: Signature) -> bool:
 
 
 def _traced(
-    robot: Robot, name: str, component: Component, interface: Interface, symbolic: Sequence[str]
+    robots: _Robots, name: str, component: Component, interface: Interface, symbolic: Sequence[str]
 ) -> tuple[list[Signature], Graph]:
     """Return arguments and graph of all that a component computes, its outputs first.
 
     Args:
-        robot: the robot.
+        robots: that with which it computes, and the design, if it is another.
         name: name of the component.
         component: the component.
         interface: its interface.
         symbolic: names of the parameters that are arguments of the graph.
     """
-    values = parameters(component)
+    values, (robot, design) = parameters(component), robots
     groups = {
         "continuous": {k: s.shape for k, s in interface.continuous.items()},
         "discrete": {k: s.shape for k, s in interface.discrete.items()},
@@ -112,7 +123,7 @@ def _traced(
         rest = iter(arrays[4:])
         named = {g: {k: next(rest) for k in part} for g, part in groups.items()}
         t, q, v, phase = arrays[:4]
-        context = context_of(robot, named, t, q, v, sampled, lambda: phase)
+        context = context_of(robot, named, t, q, v, sampled, lambda: phase, design)
         own = with_parameters(component, {k: lasting(x) for k, x in named["parameters"].items()})
         found = checked(f"outputs of component {name!r}", outputs, own.outputs(context))
         more: list[Array] = [a.numbers() for a in actions.listed("act", own.act(context))]

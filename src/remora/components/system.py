@@ -3,30 +3,25 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import functools
 import itertools
-import math
-import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
 from remora.algebra.array_ops import Array, is_symbolic, lasting
-from remora.components import actions
+from remora.components import component_checks
 from remora.components.component import (
     Component,
-    Interface,
     ZeroCrossing,
-    default_name,
     parameters,
     with_parameters,
 )
-from remora.components.context import context_of
 from remora.components.feedthrough import dependence
 from remora.components.layout import ComponentLayout, component_layout, delay_in_ticks
-from remora.components.returned_values import checked
 from remora.components.run_signals import (
     PHASE,
     EventSignals,
@@ -36,18 +31,27 @@ from remora.components.run_signals import (
     run_signals,
 )
 from remora.components.wiring import evaluation_order, sources
-from remora.errors import Fault, ModelError, RemoraError, ShapeError, SingularMatrix, UnknownName
+from remora.dynamics.kernels.parameter_checks import ParameterFault, parameter_faults
+from remora.dynamics.kernels.parameters import of_constraint, parameter, with_values
+from remora.errors import (
+    Fault,
+    InvalidValue,
+    ModelError,
+    RemoraError,
+    ShapeError,
+    UnknownName,
+)
 from remora.identity.digest import digest
 from remora.model.arguments import by_name
 from remora.model.numbers import numeric
 from remora.model.robot import Robot
-from remora.model.state import neutral, random_state
 from remora.model.takes_robot import check_robot
 
 if TYPE_CHECKING:
     from remora.components.diagram.diagram import Diagram
 
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_\-]*")
+#: Before the name of a number of the design, `design.flange.mass`.
+DESIGN = "design."
 
 
 class SystemEvent(NamedTuple):
@@ -86,6 +90,12 @@ class ScheduledUpdate(NamedTuple):
 
 class System:
     """A robot with components and connections; immutable.
+
+    Forces act on `robot`, and actuators, sensors and the environment see it. Components that use
+    the design (`Component.uses_design`: all control laws) compute kinematics and dynamics with
+    `design`, a robot with the same tree and the numbers that were known when the law was made.
+    Without `design` it is the robot of which the system was made: `with_parameters`, a batch or a
+    study that changes masses changes what moves, not what the laws know.
 
     Attributes:
         robot: the robot.
@@ -129,12 +139,14 @@ class System:
     reads_robot: frozenset[str]
     reads_phase: frozenset[str]
     _connect: Mapping[str, Any]
+    _design: Robot | None
 
     def __init__(
         self,
         robot: Robot,
         components: Sequence[Component] | Mapping[str, Component] = (),
         connect: Mapping[str, Any] | None = None,
+        design: Robot | None = None,
     ) -> None:
         """Validate the system as a whole.
 
@@ -145,39 +157,50 @@ class System:
                 that is not listed takes the only output of the same name, or its default. Sources
                 are also the run's `"phase.index"`, `"phase.time"`, `"events.NAME"` (1 once the
                 event has occurred) and `"events.NAME_time"`, see `run_signals`.
+            design: the robot with which control laws compute, with the same bodies and joints; its
+                constraints are those of `robot`. None: `robot`.
 
         Raises:
             ModelError: lists all faults at once.
         """
         check_robot("System", robot)
         faults: list[Fault] = []
-        named = _named(components, faults)
+        named = component_checks.named(components, faults)
         self._set("robot", robot)
+        if design is not None:
+            check_robot("System(design=...)", design)
+            _check_tree("the design", robot, design)
+        self._set("_design", _design_of(robot, design))
         if connect is not None and not isinstance(connect, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
             faults.append(Fault("connect", f"must be a dictionary, not {type(connect).__name__}"))
             connect = None
         connect = {} if connect is None else connect
         named |= run_signals(named, connect)
-        interfaces = {name: _interface(robot, name, c, faults) for name, c in named.items()}
+        interfaces = {name: component_checks.interface(self.robot_of(c), name, c, faults)
+                      for name, c in named.items()}  # fmt: skip
         of_run = [n for n, c in named.items() if isinstance(c, (PhaseSignals, EventSignals))]
         connections = sources(interfaces, connect, faults, of_run)
         self._set("connections", MappingProxyType(connections))
         self._stop_at(faults)
         given = {k: x if isinstance(x, str) else np.array(x, float) for k, x in connect.items()}
         self._set("_connect", MappingProxyType(given))
-        examples = {name: _example(robot, name, c, interfaces[name], faults)
-                    for name, c in named.items()}  # fmt: skip
+
+        def example(name: str, c: Component) -> component_checks.Example:
+            computes, own = self.robot_of(c), interfaces[name]
+            return component_checks.example(computes, name, c, own, self.design, faults)
+
+        examples = {name: example(name, c) for name, c in named.items()}
         self._stop_at(faults)
         reading = frozenset(name for name, example in examples.items() if example.reads_phase)
         self._set("reads_phase", reading)
         if reading and not any(isinstance(c, PhaseSignals) for c in named.values()):
             name = PHASE if PHASE not in named else f"{PHASE}_of_run"
             named[name] = PhaseSignals()
-            interfaces[name] = _interface(robot, name, named[name], faults)
-            examples[name] = _example(robot, name, named[name], interfaces[name], faults)
+            interfaces[name] = component_checks.interface(robot, name, named[name], faults)
+            examples[name] = example(name, named[name])
         self._set("components", MappingProxyType(named))
-        direct = {name: dependence(robot, name, c, interfaces[name])
-                      for name, c in named.items()}  # fmt: skip
+        direct = {name: dependence(self.robot_of(c), name, c, interfaces[name], self.design)
+                  for name, c in named.items()}  # fmt: skip
         order, ticks = evaluation_order(
             named, interfaces, connections, lambda name: direct[name].outputs, faults
         )
@@ -212,6 +235,17 @@ class System:
     def __setattr__(self, name: str, value: Any) -> None:
         """Refuse changes."""
         raise AttributeError(f"a System is immutable: make another one to change {name!r}")
+
+    # Design -------------------------------------------------------------------------------------
+
+    @property
+    def design(self) -> Robot:
+        """The robot with which control laws compute; `robot` itself if there is no other."""
+        return self.robot if self._design is None else self._design
+
+    def robot_of(self, component: Component) -> Robot:
+        """Return the robot with which a component computes."""
+        return self.design if component.uses_design else self.robot
 
     # Sizes and initial values -------------------------------------------------------------------
 
@@ -301,53 +335,133 @@ class System:
             for key, value in parameters(component).items()
         }
 
-    def with_parameters(self, values: Mapping[str, Any]) -> System:
-        """Return the system with other parameters of its components.
+    def owner_of(self, name: str) -> Literal["component", "robot", "design"]:
+        """Return whose parameter a name is: a component's, the robot's or the design's.
 
-        With numbers it is the system that `System` makes of the changed components: interfaces,
+        `"pi.kp"` is a parameter of the component `pi`, `"arm.mass"` a number of the robot, see
+        `rm.dynamics.parameter`, and `"design.arm.mass"` the same number of the design.
+        """
+        owners: list[Literal["component", "robot", "design"]] = []
+        if name in self.parameters:
+            owners.append("component")
+        error: UnknownName | None = None
+        try:
+            parameter(self.robot, name)
+            owners.append("robot")
+        except UnknownName as unknown:
+            error = unknown
+        if name.startswith(DESIGN):
+            own = name.removeprefix(DESIGN)
+            try:
+                parameter(self.design, own)
+            except UnknownName as unknown:
+                if not owners:
+                    raise UnknownName("parameter of the design", own, unknown.known) from None
+            else:
+                owners.append("design")
+                if of_constraint(self.design, own):
+                    raise InvalidValue(
+                        f"parameter {name!r}: the constraints of the design are those of the "
+                        f"robot: give {own!r}"
+                    )
+        if not owners:
+            assert error is not None
+            raise UnknownName("parameter", name, (*error.known, *self.parameters))
+        if len(owners) > 1:
+            told = {
+                "component": "of a component",
+                "robot": "of the robot",
+                "design": "of the design",
+            }
+            both = " and ".join(told[owner] for owner in reversed(owners))
+            other = "component" if "component" in owners else "body or joint"
+            raise RemoraError(f"parameter {name!r} is a parameter {both}: rename the {other}")
+        return owners[0]
+
+    def shape_of(self, name: str) -> tuple[int, ...]:
+        """Return the shape of a parameter of a component, the robot or the design."""
+        owner = self.owner_of(name)
+        if owner == "component":
+            return self.parameters[name].shape
+        return parameter(self.robot, name.removeprefix(DESIGN if owner == "design" else ""))[
+            0
+        ].shape
+
+    def with_parameters(self, values: Mapping[str, Any]) -> System:
+        """Return the system with other parameters of its components, its robot or its design.
+
+        Numbers of the robot change what moves; the design stays as it was.
+
+        With numbers it is the system that `System` makes of the changed parts: interfaces,
         evaluation order, and what can be traced are determined anew. Symbols, and numbers with
         batch axes, decide nothing: the structure stays.
 
         Args:
-            values: by name, `"component.field"`.
+            values: by name: `"component.field"`; `"body.mass"` and the like, see
+                `rm.dynamics.parameter`; `"design.body.mass"`.
         """
         arrays = self._arrays(values)
-        known = self.parameters
-        numbers = {name: x for name, x in arrays.items() if _is_plain(x, known[name].shape)}
+        numbers = {name: x for name, x in arrays.items() if _is_plain(x, self.shape_of(name))}
         symbols = {name: x for name, x in arrays.items() if name not in numbers}
         made = self
         if numbers:
-            made = System(self.robot, _with_values(self.components, numbers), self._connect)
-        return made.acting_on(made.robot, symbols)
+            faults = [
+                str(fault) for name, x in numbers.items() for fault in self.faults_of(name, x)
+            ]
+            if faults:
+                raise InvalidValue("; ".join(faults))
+            changed = self.acting_with(numbers)
+            made = System(changed.robot, changed.components, self._connect, changed._design)
+        return made.acting_with(symbols)
+
+    def faults_of(self, name: str, values: Array) -> list[ParameterFault]:
+        """Return what is physically impossible in values of a parameter, `(..., *shape)`."""
+        owner = self.owner_of(name)
+        if owner == "component":
+            return []
+        before = DESIGN if owner == "design" else ""
+        found = parameter_faults(self.robot, name.removeprefix(before), values)
+        return [fault._replace(what=f"{before}{fault.what}") for fault in found]
+
+    def acting_with(self, values: Mapping[str, Array]) -> System:
+        """Return the system with the same states and structure and other parameters.
+
+        Args:
+            values: by name, see `with_parameters`; symbols, or numbers with batch axes.
+        """
+        if not values:
+            return self
+        parts: dict[str, dict[str, Array]] = {"component": {}, "robot": {}, "design": {}}
+        for name, x in values.items():
+            owner = self.owner_of(name)
+            parts[owner][name.removeprefix(DESIGN if owner == "design" else "")] = x
+        design, changed = self._design, (*parts["robot"], *parts["design"])
+        if not all(of_constraint(self.robot, name) for name in changed):
+            design = with_values(self.design, parts["design"])
+        robot = with_values(self.robot, parts["robot"])
+        return self._changed(robot, design, _with_values(self.components, parts["component"]))
+
+    def with_components(
+        self, added: Mapping[str, Component], connect: Mapping[str, Any] | None = None
+    ) -> System:
+        """Return the system with further components.
+
+        Args:
+            added: by name.
+            connect: sources of inputs that are added or connected to something else.
+        """
+        connections = {**self.connections, **(connect or {})}
+        return System(self.robot, {**self.components, **added}, connections, self._design)
 
     def _arrays(self, values: Mapping[str, Any]) -> dict[str, Array]:
         """Return parameters as arrays, or raise if one is unknown or has another shape."""
-        known, found = self.parameters, dict[str, Array]()
+        found: dict[str, Array] = {}
         for name, value in by_name("parameters", values).items():
-            if name not in known:
-                raise UnknownName("parameter of a component", name, known)
-            array, shape = numeric(f"parameter {name!r}", value), known[name].shape
+            array, shape = numeric(f"parameter {name!r}", value), self.shape_of(name)
             if array.shape[array.ndim - len(shape) :] != shape:
                 raise ShapeError(f"parameter {name!r} must have shape {shape}, not {array.shape}")
             found[name] = lasting(array)
         return found
-
-    def changes_interface(self, name: str, values: Mapping[str, Array]) -> bool:
-        """Return whether numbers as parameters of a component change its interface.
-
-        Initial states and numbers of signals may be computed from parameters; symbols cannot be.
-
-        Args:
-            name: name of the component.
-            values: parameters by the names of its fields.
-        """
-        layout = self.layouts[name]
-        own = parameters(layout.component)
-        if not all(_is_plain(x, own[k].shape) for k, x in values.items()):
-            return False
-        plain = {k: x if x.ndim else float(x) for k, x in values.items()}
-        found = with_parameters(layout.component, plain).interface(self.robot)
-        return digest(found) != digest(layout.interface)
 
     def with_robot(self, robot: Robot) -> System:
         """Return the system on another robot: as `System` makes it of the same components.
@@ -360,28 +474,19 @@ class System:
         if robot is self.robot:
             return self
         if robot.seen_identity is not None:
-            return System(robot, self.components, self._connect)
-        for what in ("bodies", "joints"):
-            old, new = ([part.name for part in getattr(r, what)] for r in (self.robot, robot))
-            if old != new:
-                raise RemoraError(
-                    f"a robot with symbols as numbers must have the {what} of {self.robot.name!r}, "
-                    f"{', '.join(old)}, not {', '.join(new)}"
-                )
+            return System(robot, self.components, self._connect, self._design)
+        _check_tree("a robot with symbols as numbers", self.robot, robot)
         return self.acting_on(robot)
 
-    def acting_on(self, robot: Robot, parameters: Mapping[str, Any] | None = None) -> System:
+    def acting_on(self, robot: Robot) -> System:
         """Return the system with the same states and structure on a robot with the same tree.
 
         Args:
             robot: the robot of the system with other active constraints, as in a phase of a run, or
-                with numbers that are symbols or have batch axes.
-            parameters: of components by name, which are symbols or have batch axes.
+                with numbers that are symbols or have batch axes. Its constraints are those of the
+                design, too.
         """
-        if robot is self.robot and not parameters:
-            return self
-        values = self._arrays(parameters or {})
-        return self._changed(robot, _with_values(self.components, values))
+        return self if robot is self.robot else self._changed(robot, self._design, self.components)
 
     def with_separate_updates(self, names: Collection[str]) -> System:
         """Return the system with no update that is shared by these components and others."""
@@ -389,17 +494,20 @@ class System:
         for update in self.schedule:
             for _, group in itertools.groupby(update.names, lambda name: name in names):
                 schedule.append(update._replace(names=tuple(group)))
-        new = self._changed(self.robot, self.components)
+        new = self._changed(self.robot, self._design, self.components)
         new._set("schedule", tuple(schedule))
         return new
 
-    def _changed(self, robot: Robot, components: Mapping[str, Component]) -> System:
+    def _changed(
+        self, robot: Robot, design: Robot | None, components: Mapping[str, Component]
+    ) -> System:
         new = object.__new__(System)
         vars(new).update(vars(self))
         layouts = {name: _relaid(layout, components[name]) for name, layout in self.layouts.items()}
-        for name, value in (("robot", robot), ("components", MappingProxyType(dict(components))),
+        for name, value in (("robot", robot), ("_design", _design_of(robot, design)),
+                            ("components", MappingProxyType(dict(components))),
                             ("layouts", MappingProxyType(layouts))):  # fmt: skip
-            object.__setattr__(new, name, value)
+            new._set(name, value)
         return new
 
     # Pictures -----------------------------------------------------------------------------------
@@ -414,7 +522,7 @@ class System:
 
     def identity_parts(self) -> tuple[Any, ...]:
         """Return the parts that identify the system by value."""
-        return self.robot, dict(self.components), dict(self.connections)
+        return self.robot, self._design, dict(self.components), dict(self.connections)
 
     def kernel_parts(self) -> tuple[Any, ...]:
         """Return all that code made of the system depends on, besides its robot, to compare.
@@ -427,14 +535,14 @@ class System:
             components[name] = Component(name=name)
             layouts[name] = _relaid(layouts[name], components[name])
         structure = self.order, self.sampled_order, self.schedule, layouts
-        return components, dict(self.connections), structure
+        return self._design, components, dict(self.connections), structure
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Return the constructor and its arguments, for pickles and copies."""
-        return System, (self.robot, dict(self.components), dict(self._connect))
+        return System, (self.robot, dict(self.components), dict(self._connect), self._design)
 
     def __eq__(self, other: object) -> bool:
-        """Return whether both have equal robots, components and connections."""
+        """Return whether both have equal robots, designs, components and connections."""
         return isinstance(other, System) and digest(self) == digest(other)
 
     def __hash__(self) -> int:
@@ -446,6 +554,8 @@ class System:
         count = len(self.components)
         parts = "1 component" if count == 1 else f"{count} components"
         lines = [f"System of {self.robot.name!r}: {parts}"]
+        if self._design is not None:
+            lines.append("  control laws compute with a design that is not the robot")
         for name, layout in self.layouts.items():
             component, interface = layout.component, layout.interface
             timing = "continuous"
@@ -460,6 +570,32 @@ class System:
             for key, signal in interface.outputs.items():
                 lines.append(f"    -> {key}  {signal}".rstrip())
         return "\n".join(lines)
+
+
+def _check_tree(what: str, robot: Robot, other: Robot) -> None:
+    """Raise if a robot has other bodies, joints or frames."""
+    for part in ("bodies", "joints", "frames"):
+        old, new = ([item.name for item in getattr(r, part)] for r in (robot, other))
+        if old != new:
+            raise RemoraError(
+                f"{what} must have the {part} of {robot.name!r}, {', '.join(old)}, not "
+                f"{', '.join(new)}"
+            )
+    for old, new in zip(robot.joints, other.joints, strict=True):
+        if (old.kind, old.parent, old.q, old.v) != (new.kind, new.parent, new.q, new.v):
+            raise RemoraError(f"{what} must have the joint {old.name!r} of {robot.name!r}")
+    for old, new in zip(robot.frames, other.frames, strict=True):
+        if old.body != new.body:
+            raise RemoraError(f"{what} must have the frame {old.name!r} of {robot.name!r}")
+
+
+def _design_of(robot: Robot, design: Robot | None) -> Robot | None:
+    """Return the design with the constraints of the robot; None if it is the robot."""
+    if design is None or design is robot:
+        return None
+    if design.constraints is robot.constraints:
+        return design
+    return dataclasses.replace(design, constraints=robot.constraints)
 
 
 def _is_plain(value: Array, shape: tuple[int, ...]) -> bool:
@@ -482,157 +618,6 @@ def _relaid(layout: ComponentLayout, component: Component) -> ComponentLayout:
     new = copy.copy(layout)
     object.__setattr__(new, "component", component)
     return new
-
-
-def _named(
-    components: Sequence[Component] | Mapping[str, Component], faults: list[Fault]
-) -> dict[str, Component]:
-    """Return the components by name; report what is no component, and names used twice."""
-    pairs: list[tuple[str, Any]] = []
-    if isinstance(components, Mapping):
-        pairs = [(str(name), c) for name, c in components.items()]
-    elif isinstance(components, Component) or not isinstance(components, Iterable):  # pyright: ignore
-        told = f"must be a list or dictionary of components, not {type(components).__name__}"
-        faults.append(Fault("components", told))
-    else:
-        for c in components:
-            is_one = isinstance(c, Component)  # pyright: ignore[reportUnnecessaryIsInstance]
-            pairs.append((default_name(c) if is_one else "?", c))
-    found: dict[str, Component] = {}
-    for name, component in pairs:
-        where = f"component {name!r}"
-        if not isinstance(component, Component):
-            told = f"must be a Component, not {type(component).__name__}"
-            if isinstance(component, type):
-                made = component.__name__
-                told = f"must be a Component, not the class {made}: write {made}(...)"
-            faults.append(Fault(where, told))
-        elif not _NAME.fullmatch(name):
-            faults.append(Fault(where, "a name has letters, digits, '_' and '-' only"))
-        elif name in found:
-            faults.append(Fault(where, "two components have this name; set name= in one of them"))
-        else:
-            found[name] = component
-    return found
-
-
-def _interface(robot: Robot, name: str, component: Component, faults: list[Fault]) -> Interface:
-    """Return the interface of a component; report what is wrong with its timing and names."""
-    where = f"component {name!r}"
-    for key in ("sample_time", "offset", "delay"):
-        value: Any = getattr(component, key)
-        if value is None and key == "sample_time":
-            continue
-        low = "positive" if key == "sample_time" else "nonnegative"
-        if not _is_time(value) or (value == 0.0 and key == "sample_time"):
-            faults.append(Fault(where, f"{key} must be a {low} number of seconds, not {value!r}"))
-    if component.sample_time is None and (component.offset or component.delay):
-        faults.append(Fault(where, "offset and delay need a sample_time"))
-    try:
-        found: Any = component.interface(robot)
-    except RemoraError as error:
-        faults.append(Fault(where, str(error)))
-        return Interface()
-    except Exception as error:
-        faults.append(Fault(where, f"interface raised {type(error).__name__}: {error}"))
-        return Interface()
-    if not isinstance(found, Interface):
-        faults.append(Fault(where, f"interface must return an Interface, not {found!r}"))
-        return Interface()
-    if component.sample_time is None and found.noise:
-        faults.append(Fault(where, "noise needs a sample_time, such as 0.05 (s)"))
-    if component.sample_time is not None and (found.continuous or found.events):
-        faults.append(
-            Fault(where, "a sampled component has no continuous states and no events: leave out "
-                  "sample_time, or make two components of it")
-        )  # fmt: skip
-    try:
-        known = parameters(component)
-    except RemoraError as error:
-        faults.append(Fault(where, str(error)))
-        known = {}
-    for key, value in known.items():
-        if not np.all(np.isfinite(value)):
-            faults.append(Fault(where, f"parameter {key!r} must be finite, not {value}"))
-    if not all(math.isfinite(t) for t in found.breaks):
-        faults.append(Fault(where, f"breaks must be finite times, not {found.breaks}"))
-    for part in ("inputs", "outputs", "continuous", "discrete", "noise", "events"):
-        for key in getattr(found, part):
-            if not isinstance(key, str) or not _NAME.fullmatch(key):
-                why = f"{key!r} in {part}: a name has letters, digits, '_' and '-' only"
-                faults.append(Fault(where, why))
-    states = [*found.continuous, *found.discrete]
-    for key in {k for k in states if states.count(k) > 1 or k in found.outputs or k in ("q", "v")}:
-        faults.append(Fault(where, f"{key!r} names two states or outputs, or the robot's state"))
-    return found
-
-
-def _is_time(value: Any) -> bool:
-    if not isinstance(value, (int, float)) or isinstance(value, bool):
-        return False
-    return math.isfinite(value) and value >= 0.0
-
-
-class _Example(NamedTuple):
-    """What a component does at one state.
-
-    Attributes:
-        actions: its actions.
-        reads_phase: whether it reads the phase.
-    """
-
-    actions: tuple[actions.Action, ...] = ()
-    reads_phase: bool = False
-
-
-def _example(
-    robot: Robot, name: str, component: Component, interface: Interface, faults: list[Fault]
-) -> _Example:
-    """Evaluate a component once; return what it does, report what is wrong.
-
-    At the neutral state, or, where a law is singular there (an outstretched arm), at a random one.
-    """
-    arrays = {
-        "continuous": {k: s.initial for k, s in interface.continuous.items()},
-        "discrete": {k: s.initial for k, s in interface.discrete.items()},
-        "inputs": {k: np.zeros(s.shape) for k, s in interface.inputs.items()},
-        "noise": {k: np.zeros(n) for k, n in interface.noise.items()},
-    }
-    sampled = component.sample_time is not None
-    shapes = {
-        "outputs": {k: s.shape for k, s in interface.outputs.items()},
-        "derivative": {k: s.shape for k, s in interface.continuous.items()},
-        "crossings": dict.fromkeys(interface.events, ()),
-        "update": {k: s.shape for k, s in interface.discrete.items()} if sampled else {},
-    }
-
-    reads: list[Array] = []
-
-    def phase() -> Array:
-        reads.append(np.zeros(2))
-        return reads[-1]
-
-    def evaluated(q: Array) -> _Example:
-        at = context_of(robot, arrays, np.zeros(()), q, np.zeros(robot.nv), sampled, phase)
-        for method, own in shapes.items():
-            if own:
-                checked(method, own, getattr(component, method)(at))
-        found = tuple(actions.listed("act", component.act(at)))
-        for action in found:
-            actions.check("act", robot, action)
-        return _Example(found, bool(reads))
-
-    with np.errstate(all="ignore"):
-        try:
-            try:
-                return evaluated(neutral(robot))
-            except SingularMatrix:
-                return evaluated(random_state(robot, 0)[0])
-        except RemoraError as error:
-            faults.append(Fault(f"component {name!r}", str(error)))
-        except Exception as error:
-            faults.append(Fault(f"component {name!r}", f"raised {type(error).__name__}: {error}"))
-    return _Example()
 
 
 def _schedule(components: Mapping[str, Component], names: Sequence[str]) -> list[ScheduledUpdate]:

@@ -28,6 +28,8 @@ class AttitudePD(Component):
     actuator, instead of a load.
     """
 
+    uses_design = True
+
     joints: tuple[str, ...]
     r_places: Array
     w_places: Array

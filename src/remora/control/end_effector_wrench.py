@@ -116,6 +116,8 @@ def linearizing_law(
 class EndEffectorWrenchControl(Component):
     """Pose control of several end-effectors by wrenches [SA24, section IV]."""
 
+    uses_design = True
+
     frames: tuple[str, ...]
     targets: Array = parameter("desired poses by body or frame", "frame poses")
     kp: float = parameter(

@@ -29,6 +29,8 @@ class JointPD(Component):
     `torque`, for an actuator, instead of a force on the joints.
     """
 
+    uses_design = True
+
     joints: tuple[str, ...]
     q_places: Array
     v_places: Array

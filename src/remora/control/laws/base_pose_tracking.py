@@ -35,6 +35,8 @@ class BasePoseTracking(Component):
     `remora.control.motion.screw_error`; it is there for comparison.
     """
 
+    uses_design = True
+
     kp: ArrayLike = parameter(
         "k_p, one or six, rotation first", "numbers", unit="1/s²", above=0.0, size=6
     )

@@ -31,6 +31,8 @@ class BaseReactionCompensation(Component):
     the base. A base that moves keeps its body-axes velocity.
     """
 
+    uses_design = True
+
     joints: Sequence[str] = parameter("moving joints; all by default", "joints", default=())
     torque_only: bool = parameter(
         "whether only the torque of a free base acts, as of wheels", "flag", default=False

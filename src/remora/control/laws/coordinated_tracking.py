@@ -38,6 +38,8 @@ class CoordinatedTracking(Component):
     are not controlled are taken not to accelerate.
     """
 
+    uses_design = True
+
     frame: str = parameter("body or frame that follows", "frame")
     kp: ArrayLike = parameter(
         "of the frame, one or six, rotation first", "numbers", unit="1/s²", above=0.0, size=6

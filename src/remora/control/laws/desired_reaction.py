@@ -70,6 +70,8 @@ class DesiredReaction(Component):
     length of the pseudo-inverse only in these units.
     """
 
+    uses_design = True
+
     frame: str = parameter("body or frame that moves", "frame")
     joints: Sequence[str] = parameter("controlled joints; all by default", "joints", default=())
     rows: str | Sequence[str] = parameter(

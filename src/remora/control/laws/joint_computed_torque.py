@@ -29,6 +29,8 @@ class JointComputedTorque(Component):
     k_p keeps small. A reference that jumps gives a torque that jumps: use a path with limits.
     """
 
+    uses_design = True
+
     kp: ArrayLike = parameter("one, or one by joint", "by joint", unit="1/s²", above=0.0)
     kd: ArrayLike = parameter(
         "likewise; 2 √kp is critical damping", "by joint", unit="1/s", above=0.0

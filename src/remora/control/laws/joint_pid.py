@@ -30,6 +30,7 @@ class JointPID(Component):
     k_p k_d / I. A reference that jumps saturates the torque without winding up the integral.
     """
 
+    uses_design = True
     sampled = True
     kp: ArrayLike = parameter("one, or one by joint", "by joint", unit="N m/rad or N/m", above=0.0)
     ki: ArrayLike = parameter("likewise", "by joint", unit="N m/(rad s) or N/(m s)", minimum=0.0)

@@ -28,6 +28,8 @@ class JointRateServo(Component):
     with the time h it is stable for k h < 2, and k h = 1 is deadbeat.
     """
 
+    uses_design = True
+
     joints: Sequence[str] = parameter("its joints; all by default", "joints", default=())
     gain: ArrayLike = parameter(
         "k, one, or one by joint", "by joint", default=20.0, unit="1/s", above=0.0

@@ -19,6 +19,8 @@ from remora.model.robot import Robot
 class OperationalLaw(Component):
     """A law whose joint torques control the motion of a frame; its outputs include `torque`."""
 
+    uses_design = True
+
     frame: str = parameter("body or frame that is controlled", "frame")
     joints: Sequence[str] = parameter(
         "controlled joints; all by default", "joints", default=(), kw_only=True

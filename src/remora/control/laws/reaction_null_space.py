@@ -29,6 +29,8 @@ class ReactionNullSpace(Component):
     Where B loses rank, `damping` bounds the rates and a small reaction remains.
     """
 
+    uses_design = True
+
     joints: Sequence[str] = parameter("its joints; all by default", "joints", default=())
     rows: str | Sequence[str] = parameter(
         "of the base's twist, inertial axes, that are to be zero", "rows", default="orientation"

@@ -45,6 +45,8 @@ class ResolvedRate(Component):
     reference that jumps is followed at that speed, along the same direction.
     """
 
+    uses_design = True
+
     frame: str = parameter("body or frame that moves", "frame")
     joints: Sequence[str] = parameter("controlled joints; all by default", "joints", default=())
     rows: str | Sequence[str] = parameter(

@@ -30,6 +30,8 @@ class TransposeJacobian(Component):
     where joints are redundant. Motion in between is coupled and depends on the pose.
     """
 
+    uses_design = True
+
     frame: str = parameter("body or frame that moves", "frame")
     kp: ArrayLike = parameter(
         "one or six, rotation first", "numbers", unit="N m/rad and N/m", above=0.0, size=6

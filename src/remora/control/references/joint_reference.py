@@ -32,6 +32,8 @@ class JointReference(Component):
     Durations that are given together with limits and exceed them are an error.
     """
 
+    uses_design = True
+
     waypoints: Any = parameter("`(m, k)`, m ≥ 2", "places", unit="rad or m")
     joints: Sequence[str] = parameter("its joints; all by default", "joints", default=())
     durations: Any = parameter(

@@ -51,6 +51,14 @@ def parameter(robot: Robot, name: str) -> tuple[Signature, Change]:
     raise UnknownName("parameter", name, (*_OF_BODY, "placement", *of_one))
 
 
+def of_constraint(robot: Robot, name: str) -> bool:
+    """Return whether a parameter is one of a constraint, not of a body or joint."""
+    owner, _, number = name.rpartition(".")
+    of_body = number in _OF_BODY and owner in robot.bodies
+    of_joint = number in _OF_JOINT and owner in robot.joints
+    return owner in robot.constraints and not (of_body or of_joint)
+
+
 def with_values(robot: Robot, values: Mapping[str, Array]) -> Robot:
     """Return the robot with other values of parameters, by name; they may be symbolic."""
     for name, value in values.items():

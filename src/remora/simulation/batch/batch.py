@@ -14,11 +14,11 @@ from remora.algebra.array_ops import Array, ArrayLike
 from remora.codegen.gpu import cuda_kernel
 from remora.codegen.ir.arguments import DTYPES
 from remora.codegen.ir.philox import RUN_BITS
+from remora.components.component import Component
 from remora.components.run_signals import check_events
 from remora.components.system import System
 from remora.dynamics.constraints.loop_kinematics import active_constraints
 from remora.dynamics.kernels.compiled import TARGETS
-from remora.dynamics.kernels.parameters import parameter
 from remora.dynamics.kernels.size_policy import LARGEST_STRAIGHT_LINE, fits_straight_line
 from remora.errors import InvalidValue, RemoraError, UnknownName
 from remora.model.arguments import number
@@ -358,8 +358,8 @@ def _with_momentum(
     constrained = next((c.name for r in robots for c in active_constraints(r)), None)
     if constrained is not None:
         raise RemoraError(f"model={name!r} has no constraints ({constrained!r}): use model='full'")
-    numbers = {n: _rows(np, to_host(x), own.batch, len(parameter(system.robot, n)[0].shape))
-               for n, x in own.parameters.items() if n not in system.parameters}  # fmt: skip
+    numbers = {n: _rows(np, to_host(x), own.batch, len(system.shape_of(n)))
+               for n, x in own.parameters.items() if system.owner_of(n) == "robot"}  # fmt: skip
     acting = system if system.components else None
     of_model = model._replace(system=acting, robot=of_runs(model.robot, numbers))
     q, v = (np.asarray(_rows(np, to_host(x), own.batch, 1), float) for x in (own.q, own.v))
@@ -401,7 +401,7 @@ def phase_entry(
         own: arguments of the runs.
         latched: parameters that were latched in phases before.
     """
-    known = [name for name in own.parameters if name not in system.parameters]
+    known = [name for name in own.parameters if system.owner_of(name) == "robot"]
     parameters = tuple(dict.fromkeys((*known, *sorted(latched))))
     return PhaseEntry(index, phase, *robots, parameters, tuple(traced_motions(system.robot, phase)))
 
@@ -421,12 +421,12 @@ def batch_phase(
         events = [replace(event, at_start=False) for event in events]
     added = [*loads.components, *conditions(robot, events, phase.events)]
     if added:
-        mine: Any = [*system.components.values()]
-        names = dict(zip(system.components, mine, strict=True))
+        new: dict[str, Component] = {}
         for k, component in enumerate(added):
             name = component.name or f"load_{k}"
-            names[name if name not in names else f"{name}_{k}"] = component
-        whole_system = System(robot, names, dict(system.connections))
+            taken = name in system.components or name in new
+            new[f"{name}_{k}" if taken else name] = component
+        whole_system = system.with_components(new)
         _refuse_untraceable(whole_system)
     from_phase = frozenset(n for n in whole_system.components if n not in system.components)
     whole_system = whole_system.with_separate_updates(from_phase)

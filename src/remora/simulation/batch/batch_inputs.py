@@ -13,11 +13,9 @@ from remora.codegen.ir.graph import Signature
 from remora.components.system import System
 from remora.dynamics.kernels.parameter_checks import (
     ParameterFault,
-    parameter_faults,
     unit_placements,
 )
-from remora.dynamics.kernels.parameters import parameter
-from remora.errors import InvalidValue, RemoraError, ShapeError, UnknownName
+from remora.errors import InvalidValue, RemoraError, ShapeError
 from remora.model.numbers import finite
 from remora.model.state import configuration, velocity
 from remora.simulation.batch.host_arrays import on_device
@@ -141,55 +139,26 @@ def _checked_parameters(
     own: dict[str, Any] = {}
     numbers: dict[str, Array] = {}
     shapes: dict[str, tuple[int, ...]] = {}
-    robot, of_components = system.robot, system.parameters
     for name, x in parameters.items():
-        what = f"parameter {name!r}"
-        in_robot = _of_robot(system, name)
-        if name in of_components and in_robot is not None:
-            raise RemoraError(
-                f"{what} is a parameter of the robot and of a component: rename the component"
-            )
+        what, owner = f"parameter {name!r}", system.owner_of(name)
         of_device = on_device(x, dtype)
         values = on_host(x, what) if of_device else finite(what, x).astype(float)
-        if in_robot is None and name not in of_components:
-            _unknown(system, name)
-        shape = in_robot if in_robot is not None else of_components[name].shape
-        if shape == (1,) and (not values.ndim or values.shape[-1] != 1):  # one number of each run
-            values = values[..., None]
+        shapes[name] = shape = system.shape_of(name)
+        if shape == (1,) and (not values.ndim or values.shape[-1] != 1):
+            values = values[..., None]  # one number of each run
             given: Any = x
             x = given.reshape(values.shape) if of_device else values
         numbers[name] = values
-        if in_robot is None:
-            shapes[name] = of_components[name].shape
-            in_front(what, values, shapes[name])
-            own[name] = x if of_device else values.astype(dtype or float)
-            continue
-        shapes[name] = in_robot
-        in_front(what, values, in_robot)
-        found = parameter_faults(robot, name, values)
+        in_front(what, values, shape)
+        found = system.faults_of(name, values)
         faults += found
         if of_device:
             own[name] = x
             continue
-        if name.endswith("placement") and not found:
+        if owner != "component" and name.endswith("placement") and not found:
             values = unit_placements(values)
         own[name] = values.astype(dtype or float)
     return faults, own, shapes, numbers
-
-
-def _of_robot(system: System, name: str) -> tuple[int, ...] | None:
-    try:
-        return parameter(system.robot, name)[0].shape
-    except UnknownName:
-        return None
-
-
-def _unknown(system: System, name: str) -> None:
-    """Raise the error for an unknown parameter, with those of the components."""
-    try:
-        parameter(system.robot, name)
-    except UnknownName as error:
-        raise UnknownName("parameter", name, (*error.known, *system.parameters)) from None
 
 
 def whole_numbers(name: str, given: Any, bits: int, runs: Sequence[int]) -> Array:

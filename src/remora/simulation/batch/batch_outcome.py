@@ -76,7 +76,8 @@ def finished_batch(
         outcome, ends, final, events, None, tuple(switch.shaped(batch) for switch in runs.switches),
         runs.faults,
         signal_units={n: system.signals[n][1] for n in signals},
-        component_axes={n: x.ndim for n, x in system.parameters.items() if n in inputs.parameters},
+        component_axes={n: len(system.shape_of(n)) for n in inputs.parameters
+                        if system.owner_of(n) != "robot"},
     )  # fmt: skip
     failed = int(np.size(ok) - np.count_nonzero(ok))
     if failed and failures == "raise" and status == "complete":

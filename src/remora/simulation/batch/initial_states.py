@@ -14,18 +14,16 @@ from typing import Any
 
 import numpy as np
 
-from remora.algebra.array_ops import Array, ArrayLike, is_symbolic
+from remora.algebra.array_ops import Array, ArrayLike
 from remora.codegen.ir.graph import Signature
 from remora.codegen.ir.trace import symbols_of
-from remora.components.component import Component, Interface, with_parameters
+from remora.components.component import Interface
 from remora.components.layout import ComponentLayout
 from remora.components.signals import State
 from remora.components.system import System
-from remora.dynamics.kernels.parameters import parameter
 from remora.errors import RemoraError, ShapeError, UnknownName
 from remora.identity.digest import digest, digest_or_none
 from remora.model.numbers import finite
-from remora.model.robot import Robot
 
 
 def initial_states(
@@ -98,14 +96,12 @@ def _by_run(
     possible: Array,
 ) -> dict[str, Array]:  # fmt: skip
     """Return the initial states of a component that differ by run, by name, `(..., *shape)`."""
-    of_components, shapes = system.parameters, dict[str, tuple[int, ...]]()
-    for n in parameters:
-        if n not in of_components:
-            shapes[n] = parameter(system.robot, n)[0].shape
-        elif n.rpartition(".")[0] == name:
-            shapes[n] = of_components[n].shape
+    shapes = {
+        n: system.shape_of(n) for n in parameters
+        if system.owner_of(n) != "component" or n.rpartition(".")[0] == name
+    }  # fmt: skip
     own = digest(layout.interface)
-    read = {n: s for n, s in shapes.items() if _reads(system, layout.component, n, s, own)}
+    read = {n: s for n, s in shapes.items() if _reads(system, name, n, s, own)}
     if not read:
         return {}
     fronts = [in_front(n, parameters[n], shape) for n, shape in read.items()]
@@ -139,38 +135,28 @@ def _initial(interface: Interface, part: str, key: str) -> Array:
     return np.asarray(getattr(interface, part)[key].initial, float)
 
 
-def _reads(
-    system: System, component: Component, name: str, shape: tuple[int, ...], own: str
-) -> bool:
+def _reads(system: System, component: str, name: str, shape: tuple[int, ...], own: str) -> bool:
     """Return whether an interface may depend on a parameter: not if it is the same for a symbol."""
     (symbol,) = symbols_of([Signature("p", shape)])[1]
     try:
-        changed, robot = _changed(system, component, {name: symbol})
-        return digest_or_none(changed.interface(robot)) != own
+        return digest_or_none(_changed(system, component, {name: symbol})) != own
     except Exception:  # it needs numbers
         return True
 
 
-def _changed(
-    system: System, component: Component, values: Mapping[str, Array]
-) -> tuple[Component, Robot]:
-    """Return a component and the robot with other numbers, by the names of parameters."""
-    robot, own, of_components = system.robot, dict[str, Any](), system.parameters
-    for name, x in values.items():
-        if name in of_components:
-            own[name.rpartition(".")[2]] = x if x.ndim or is_symbolic(x) else float(x)
-        else:
-            robot = parameter(robot, name)[1](robot, x)
-    return with_parameters(component, own), robot
+def _changed(system: System, name: str, values: Mapping[str, Array]) -> Interface:
+    """Return the interface of a component with other numbers, by the names of parameters."""
+    made = system.acting_with(values)
+    component = made.components[name]
+    return component.interface(made.robot_of(component))
 
 
 def _interface(system: System, name: str, values: Mapping[str, Array]) -> Interface:
     """Return the interface of a component with the numbers of a run, or raise."""
     layout = system.layouts[name]
-    component, robot = _changed(system, layout.component, values)
     text = ", ".join(f"{n} = {np.array2string(x, separator=', ')}" for n, x in values.items())
     try:
-        found = component.interface(robot)
+        found = _changed(system, name, values)
     except Exception as error:
         raise RemoraError(
             f"component {name!r} cannot have the parameters of a run, {text}: {error}"

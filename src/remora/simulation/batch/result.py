@@ -101,7 +101,7 @@ class Batch:
         faults: why constraints could not act, or which component made the run fail, by the number
             of the run, for the first few.
         signal_units: units of the signals, by name.
-        component_axes: number of axes of the parameters of components, by name.
+        component_axes: number of axes of the parameters of components and the design, by name.
     """
 
     robot: Robot

@@ -10,7 +10,6 @@ import numpy as np
 
 from remora.algebra.array_ops import Array, asarray
 from remora.components.system import System
-from remora.dynamics.kernels.parameters import parameter
 from remora.errors import InvalidValue, RemoraError
 from remora.simulation.engine.simulate import simulate
 from remora.simulation.inputs.events import Event
@@ -69,18 +68,11 @@ def run_alone(
         raise RemoraError(f"a run of this batch cannot be simulated alone: {of.obstacle}")
     place = _place(index, shape)
     number = int(np.ravel_multi_index(place, shape)) if shape else 0
-    robot, own = system.robot, system.parameters
     changed: dict[str, Array] = {}
     for name, values in parameters.items():
-        rank = own[name].ndim if name in own else len(parameter(robot, name)[0].shape)
-        trailing = values.shape[values.ndim - rank :]
-        value = np.broadcast_to(values, (*shape, *trailing))[place]
-        if name in own:
-            changed[name] = value
-        else:
-            robot = parameter(robot, name)[1](robot, asarray(value))
-    made = system.with_robot(robot)
-    made = made.with_parameters(changed) if changed else made
+        trailing = values.shape[values.ndim - len(system.shape_of(name)) :]
+        changed[name] = asarray(np.broadcast_to(values, (*shape, *trailing))[place])
+    made = system.with_parameters(changed)
     phases = of.phases
     if of.loads:
         phases = (replace(phases[0], **{what: x[number] for what, x in of.loads.items()}),)

@@ -601,7 +601,7 @@ def _made(
     effort = None if system.effort is None else tuple(system.effort.tolist())
     parts = None
     if model.system is not None:
-        parts = _structure(acting) if "system" in hosted else model.system.kernel_parts()
+        parts = _structure(acting) if "system" in hosted else acting.kernel_parts()
     settings = (
         model.formulation, model.passive, effort, phase.torque is None, tuple(functions),
         None if loads is None else (loads.degree, loads.placed, loads.pushes), tableau,
@@ -702,8 +702,7 @@ def _with_conditions(
         return acting
     try:
         added = conditions(acting.robot, everywhere, events)
-        names = {**acting.components, **{c.name: c for c in added}}
-        made = System(acting.robot, names, dict(acting.connections))
+        made = acting.with_components({c.name: c for c in added})
     except Exception as error:  # whatever a user's function raises
         if hosted:
             raise

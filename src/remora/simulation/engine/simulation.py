@@ -340,5 +340,5 @@ def _with_inputs(system: System, names: Sequence[str]) -> System:
         first = np.zeros(signal.shape) if isinstance(source, str) else source
         values.append((name, lasting(first), signal.unit))
     own = INPUTS if INPUTS not in layouts else f"{INPUTS}_of_run"
-    connect = {**system.connections, **{name: f"{own}.{event_key(name)}" for name in names}}
-    return System(system.robot, {**system.components, own: InputSignals(tuple(values))}, connect)
+    connect = {name: f"{own}.{event_key(name)}" for name in names}
+    return system.with_components({own: InputSignals(tuple(values))}, connect)

@@ -35,7 +35,6 @@ from remora.dynamics.forces.equations_of_motion import (
 from remora.dynamics.forces.passive_forces import stop_overlaps
 from remora.dynamics.formulations import forward_dynamics
 from remora.dynamics.kernels.kernel_memory import kernel
-from remora.dynamics.kernels.parameters import parameter
 from remora.dynamics.lagrangian.reduced import base_velocity
 from remora.dynamics.state_layout import WORKS
 from remora.model.joints import kind
@@ -168,19 +167,12 @@ class RunEquations:
         return [s.name for s in self.data]
 
     def _parameter(self, name: str) -> Signature:
-        own = self.system.parameters
-        shape = own[name].shape if name in own else parameter(self.robot, name)[0].shape
-        return Signature(parameter_name(name), shape)
+        return Signature(parameter_name(name), self.system.shape_of(name))
 
     def changed(self, data: Sequence[Array]) -> System:
         """Return the system with the parameters of a run."""
-        values = dict(zip(self.parameters, data[len(self.forces.inputs) :], strict=True))
-        robot, own = self.robot, self.system.parameters
-        for name in self.parameters:
-            if name not in own:
-                robot = parameter(robot, name)[1](robot, values[name])
-        mine = {name: values[name] for name in self.parameters if name in own}
-        return self.system.acting_on(robot, mine)
+        values = data[len(self.forces.inputs) :]
+        return self.system.acting_with(dict(zip(self.parameters, values, strict=True)))
 
     def instant(
         self, t: Array, q: Array, v: Array, x: Array, z: Array, data: Sequence[Array],

@@ -14,7 +14,6 @@ from remora.codegen.kernel import Kernel
 from remora.components.system import System
 from remora.dynamics.kernels.cache_keys import value_key
 from remora.dynamics.kernels.kernel_memory import remembered
-from remora.dynamics.kernels.parameters import with_values
 
 
 class SystemKernel:
@@ -47,8 +46,7 @@ class SystemKernel:
             given = {s.name: x for s, x in zip(inputs, arrays, strict=True)}
             own = system
             if parameters:
-                numbers = {name: given[name] for name in parameters}
-                own = own.acting_on(with_values(own.robot, numbers))
+                own = own.acting_with({name: given[name] for name in parameters})
             read = {n: (empty | given)[n] for n in names if n not in parameters}
             return function(own, **read, **fixed)
 
