@@ -75,6 +75,7 @@ def _html(campaign: Campaign, study: Study) -> str:
             if drawn is not None
         ),
         section("Dispersions and their influence", _influence(campaign)),
+        section("What control laws know", _known(study)),
         section("Worst cases", _worst(campaign, study)),
         section("Failed runs", _failed(campaign)),
     ]
@@ -144,6 +145,28 @@ def _influence(campaign: Campaign) -> str:
     )
     head = ("output", "dispersion", "#rank correlation", "#Sobol index")
     return table(TextTable(head, rows)) + paragraph(note, "small muted")
+
+
+def _known(study: Study) -> str:
+    """Return which numbers differ by run for the robot, and which for its control laws."""
+    system = study.system
+    laws = [n for n, c in system.components.items() if c.uses_design and n in system.reads_robot]
+    if not laws:
+        return ""
+    owned: dict[str, list[str]] = {"robot": [], "design": []}
+    for name, target in study.targets.items():
+        if target.part == "parameter":
+            owned.setdefault(system.owner_of(target.key), []).append(name)
+    rows = [
+        ("robot: what moves, actuators, sensors, environment", ", ".join(owned["robot"]) or "none"),
+        (f"design, with which control laws compute: {', '.join(laws)}", ", ".join(owned["design"]) or "none"),
+    ]
+    note = (
+        "Control laws compute with the design, the numbers that were known when they were made, "
+        "and not with those of a run. They read the state of the run without error where no "
+        "sensor is connected."
+    )
+    return table(TextTable(("numbers of", "dispersed in this study"), rows)) + paragraph(note, "small muted")
 
 
 def _strength(*numbers: float) -> float:

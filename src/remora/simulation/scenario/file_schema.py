@@ -116,6 +116,19 @@ Source: TypeAlias = Annotated[
 ]
 
 
+def _matrix_form(value: Any) -> str:
+    form = form_of(value)
+    return "rows" if form == "list" and any(isinstance(x, list) for x in value) else form
+
+
+#: A number, a vector, or a matrix by its rows.
+Numbers: TypeAlias = Annotated[
+    Annotated[float, Tag("one")]
+    | Annotated[list[float], Tag("list")]
+    | Annotated[list[list[float]], Tag("rows")],
+    Discriminator(_matrix_form),
+]
+
 # Conditions --------------------------------------------------------------------------------------
 
 _OF_JOINT = ("above", "below", "speed_above", "speed_below")
@@ -371,6 +384,11 @@ class ScenarioFile(Settings):
     )
     connections: dict[Text, Source] = Field(
         default={}, description="inputs `component.input`: `component.output`, or numbers"
+    )
+    design: dict[Text, Numbers] = Field(
+        default={},
+        description="numbers with which control laws compute, where they are not the robot's: "
+        "`BODY.mass`, `JOINT.placement`, ...",
     )
     start: StartFile = StartFile()
     phases: list[PhaseFile] = Field(min_length=1)

@@ -39,6 +39,7 @@ from remora.simulation.recording.recording import Recording
 from remora.simulation.scenario import scenario_errors as faults
 from remora.simulation.scenario.file_schema import (
     ListedSettings,
+    Numbers,
     PhaseFile,
     ScenarioFile,
     Source,
@@ -184,7 +185,7 @@ def load_scenario(
     system = None
     if robot is not None:
         acting = (
-            (settings.components, settings.connections)
+            (settings.components, settings.connections, settings.design)
             if settings is not None
             else _wired(data, robot)
         )
@@ -236,8 +237,8 @@ def _sound(data: dict[str, Any], robot: Robot) -> dict[int, PhaseFile]:
 
 def _wired(
     data: dict[str, Any], robot: Robot
-) -> tuple[list[ListedSettings], dict[str, Any]] | None:
-    """Return components and connections if a file has its faults elsewhere, otherwise None."""
+) -> tuple[list[ListedSettings], dict[str, Any], dict[str, Any]] | None:
+    """Return components, connections and design if a file has its faults elsewhere, or None."""
     try:
         return (
             TypeAdapter(list[ListedSettings]).validate_python(
@@ -245,6 +246,9 @@ def _wired(
             ),
             TypeAdapter(dict[Text, Source]).validate_python(
                 data.get("connections", {}), strict=True, context=robot
+            ),
+            TypeAdapter(dict[Text, Numbers]).validate_python(
+                data.get("design", {}), strict=True, context=robot
             ),
         )
     except ValidationError:

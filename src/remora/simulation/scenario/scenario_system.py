@@ -9,7 +9,10 @@ from typing import Any
 
 from remora.components.component import Component
 from remora.components.system import System
-from remora.errors import Fault, ModelError, RemoraError
+from remora.dynamics.kernels.parameter_checks import parameter_faults
+from remora.dynamics.kernels.parameters import of_constraint, parameter
+from remora.errors import Fault, InvalidValue, ModelError, RemoraError, ShapeError
+from remora.model.numbers import finite
 from remora.model.robot import Robot
 from remora.simulation.scenario.file_schema import ListedSettings
 from remora.simulation.scenario.python_component import PythonComponentSettings
@@ -23,6 +26,7 @@ def system_of(
     robot: Robot,
     listed: Sequence[ListedSettings],
     connections: Mapping[str, Any],
+    design: Mapping[str, Any],
     refuse: Refuse,
     code: FilePath | None = None,
 ) -> System | None:
@@ -32,13 +36,17 @@ def system_of(
         robot: the robot.
         listed: settings of the components.
         connections: sources of inputs.
+        design: numbers of the design by name, where they are not the robot's.
         refuse: receives the faults.
         code: folder of Python code that may be run; None: none may.
     """
     if not listed:
         for target in connections:
             refuse(("connections", target), "there are no components to connect")
+        for name in design:
+            refuse(("design", name), "there are no components that compute with it")
         return None
+    known = _design(robot, design, refuse)
     places: dict[str, int] = {}
     made: dict[str, Component | None] = {}
     for k, settings in enumerate(listed):
@@ -51,14 +59,37 @@ def system_of(
         places[name] = k
         made[name] = _component(robot, settings, name, k, refuse, code)
     sound = {name: component for name, component in made.items() if component is not None}
-    if len(sound) < len(made):
+    if len(sound) < len(made) or known is None:
         return None
     try:
-        return System(robot, sound, connections)
+        return System(robot, sound, connections, known if design else None)
     except ModelError as error:
         for fault in error.faults:
             refuse(*_placed(fault, places, connections))
         return None
+
+
+def _design(robot: Robot, numbers: Mapping[str, Any], refuse: Refuse) -> Robot | None:
+    """Return the robot with which control laws compute, or None after recording faults."""
+    sound, made = True, robot
+    for name, given in numbers.items():
+        try:
+            signature, change = parameter(robot, name)
+            value = finite(name, given)
+            if value.shape == () and signature.shape == (1,):
+                value = value[None]
+            if value.shape != signature.shape:
+                raise ShapeError(f"must have the shape {signature.shape}, not {value.shape}")
+            if of_constraint(robot, name):
+                raise InvalidValue("the constraints of the design are those of the robot")
+            faults = [f"{fault.rule}: {given}" for fault in parameter_faults(robot, name, value)]
+            if faults:
+                raise InvalidValue("; ".join(faults))
+            made = change(made, value)
+        except (RemoraError, ValueError) as error:
+            refuse(("design", name), str(error))
+            sound = False
+    return made if sound else None
 
 
 def _component(
