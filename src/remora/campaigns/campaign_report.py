@@ -158,15 +158,17 @@ def _known(study: Study) -> str:
         if target.part == "parameter":
             owned.setdefault(system.owner_of(target.key), []).append(name)
     rows = [
-        ("robot: what moves, actuators, sensors, environment", ", ".join(owned["robot"]) or "none"),
-        (f"design, with which control laws compute: {', '.join(laws)}", ", ".join(owned["design"]) or "none"),
+        ("robot: what moves, actuators, sensors, environment", owned["robot"]),
+        (f"design, with which control laws compute: {', '.join(laws)}", owned["design"]),
     ]
+    told = [(what, ", ".join(names) or "none") for what, names in rows]
     note = (
         "Control laws compute with the design, the numbers that were known when they were made, "
         "and not with those of a run. They read the state of the run without error where no "
         "sensor is connected."
     )
-    return table(TextTable(("numbers of", "dispersed in this study"), rows)) + paragraph(note, "small muted")
+    made = table(TextTable(("numbers of", "dispersed in this study"), told))
+    return made + paragraph(note, "small muted")
 
 
 def _strength(*numbers: float) -> float:
