@@ -156,6 +156,17 @@ def test_what_is_equal_and_what_is_copied():
     assert plain.with_robot(heavy.robot).design is heavy.robot
 
 
+def test_a_run_with_another_design_is_not_resumed(tmp_path):
+    settings = SETTINGS | {"record": rm.Record(STEP, folder=tmp_path / "run", resume=True)}
+    light, heavy = (rm.System(ROBOT, laws(), design=loaded(m)) for m in (20.0, 50.0))
+    rm.simulate(light, *start(), 0.5, **settings)
+    assert rm.simulate(light, *start(), 0.5, **settings).status == "complete"
+    with pytest.raises(rm.errors.RemoraError, match="design differs"):
+        rm.simulate(heavy, *start(), 0.5, **settings)
+    with pytest.raises(rm.errors.RemoraError, match="design is given there"):
+        rm.simulate(rm.System(ROBOT, laws()), *start(), 0.5, **settings)
+
+
 class Estimate(Component):
     """What a user's own component sees: the robot, or the design where it asks for it."""
 

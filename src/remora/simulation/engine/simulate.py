@@ -280,7 +280,10 @@ def prepare_run(
     def acts() -> Acting:
         given = acting(parts, everywhere, single=single)
         if system is not None:
-            given["system"] = fingerprint("system", system.identity_parts()[1:])
+            _, design, *rest = system.identity_parts()
+            given["system"] = fingerprint("system", tuple(rest))
+            if design is not None:
+                given["design"] = fingerprint("design", design)
         return given | acting_rows(robot, equations.formulation)
 
     return PreparedRun(plan, settings, start, q, v, acts)
