@@ -232,7 +232,8 @@ def test_trees_that_branch_in_mid_chain(seed):
     # joints of the other branch do not move the tool of a fixed base, but that of a floating one
     left = motion.speed_places(robot, ["j_left_1", "j_left_2"])
     at = context(robot, q, v)
-    fixed = motion.frame_rates(at, "tool", range(6), left, "fixed", None).matrix
+    still = motion.response(at, left, "fixed")
+    fixed = motion.frame_rates(at, "tool", range(6), left, "fixed", still).matrix
     moves = motion.response(at, left, "floating")
     floating = motion.frame_rates(at, "tool", range(6), left, "floating", moves).matrix
     assert not np.any(fixed)

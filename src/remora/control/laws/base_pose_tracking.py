@@ -11,6 +11,7 @@ from remora.components.component import Component, Interface
 from remora.components.context import Context
 from remora.components.parameter import parameter
 from remora.components.signals import Signal
+from remora.control.motion import controlled_motion as motion
 from remora.control.motion.screw_error import ERRORS, screw_error
 from remora.errors import InvalidValue
 from remora.model.joints import is_free
@@ -66,7 +67,8 @@ class BasePoseTracking(Component):
         """Return the wrench and the error."""
         own = screw_error(at, at.robot.bodies[0].name, "base_", self.error)
         rate = own.ahead - self.kp * own.pose - self.kv * own.twist
-        wrench = apply(at.mass_matrix[..., :6, :6], rate) + at.bias_force[..., :6]
+        needed = motion.controlled_dynamics(at, range(6), "flying").force
+        wrench = apply(needed.matrix, rate) + needed.offset
         if self.torque_only:
             wrench = concatenate([wrench[..., :3], 0.0 * wrench[..., 3:]])
         return {"wrench": wrench, "error": own.pose}

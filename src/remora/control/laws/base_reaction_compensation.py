@@ -56,8 +56,9 @@ class BaseReactionCompensation(Component):
         """Return the forces on the base."""
         n0 = motion.base_size(at.robot)
         places = motion.speed_places(at.robot, motion.joint_names(at.robot, self.joints))
-        force = apply(at.mass_matrix[..., :n0, places], at.inputs["acceleration"])
-        force = force + at.bias_force[..., :n0]
+        needed = motion.controlled_dynamics(at, [*range(n0), *places], "flying").force
+        force = apply(needed.matrix[..., :n0, n0:], at.inputs["acceleration"])
+        force = force + needed.offset[..., :n0]
         if self.torque_only:
             force = concatenate([force[..., :3], 0.0 * force[..., 3:]])
         return {"force": force}

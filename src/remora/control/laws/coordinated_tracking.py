@@ -87,8 +87,8 @@ class CoordinatedTracking(Component):
         rest = -self.joint_damping * at.v[..., places]
         a = a + least_squares.projected(J_c, inverse, rest)
         all_places = [*range(6), *places]
-        H = at.mass_matrix[..., all_places, :][..., :, all_places]
-        force = apply(H, concatenate([base_rate, a])) + at.bias_force[..., all_places]
+        needed = motion.controlled_dynamics(at, all_places, "flying").force
+        force = apply(needed.matrix, concatenate([base_rate, a])) + needed.offset
         return {
             "wrench": force[..., :6],
             "torque": force[..., 6:],

@@ -154,7 +154,7 @@ class DesiredReaction(Component):
         return {"rate": self._solved(G, command), **errors}
 
     def _pointing(
-        self, at: Context, rows: Sequence[int], places: Sequence[int], moves: Array | None
+        self, at: Context, rows: Sequence[int], places: Sequence[int], moves: motion.Motion
     ) -> tuple[Array, motion.Affine]:
         """Return the error of the axis, and rows of ω_0 - d × (ṗ - ṗ_0)/r by the joint rates."""
         body, all_rows = at.robot.bodies[0].name, range(6)

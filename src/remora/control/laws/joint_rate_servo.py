@@ -20,7 +20,7 @@ class JointRateServo(Component):
 
     τ_c = H* (v̇_d + k (v_d - v_c)) + h*, with H* = H_cc - H_c0 H_0⁻¹H_0c and
     h* = h_c - H_c0 H_0⁻¹h_0 for a floating base, H_cc and h_c otherwise: v_c follows v_d with the
-    time constant 1/k, uncoupled, at any momentum.
+    time constant 1/k, uncoupled, at any momentum. A grasped body is part of H_0 and h_0.
 
     Inputs: `rate` v_d, `(k,)`; `acceleration` v̇_d, zero by default. Output: `torque`, `(k,)`.
 
