@@ -105,6 +105,8 @@ def interface(robot: Robot, name: str, component: Component, faults: list[Fault]
             faults.append(Fault(where, f"parameter {key!r} must be finite, not {value}"))
     if not all(math.isfinite(t) for t in found.breaks):
         faults.append(Fault(where, f"breaks must be finite times, not {found.breaks}"))
+    if component.uses_design and {"q", "v"} & found.inputs.keys():
+        faults.append(Fault(where, "its inputs cannot be named 'q' or 'v': these are its state"))
     for part in ("inputs", "outputs", "continuous", "discrete", "noise", "events"):
         for key in getattr(found, part):
             if not isinstance(key, str) or not _NAME.fullmatch(key):
@@ -151,7 +153,12 @@ def example(
         return reads[-1]
 
     def evaluated(q: Array) -> Example:
-        at = context_of(robot, arrays, np.zeros(()), q, np.zeros(robot.nv), sampled, phase, design)
+        if "q" in arrays["inputs"] and component.uses_design:
+            arrays["inputs"]["q"] = q
+        at = context_of(
+            robot, arrays, np.zeros(()), q, np.zeros(robot.nv), sampled, phase, design,
+            component.uses_design,
+        )  # fmt: skip
         for method, own in shapes.items():
             if own:
                 checked(method, own, getattr(component, method)(at))

@@ -208,6 +208,7 @@ class Context:
 def context_of(
     robot: Robot, arrays: Mapping[str, Mapping[str, Array]], t: Array, q: Array, v: Array,
     sampled: bool, phase: Callable[[], Array] | None = None, design: Robot | None = None,
+    estimated: bool = False,
 ) -> Context:  # fmt: skip
     """Return the context of a component that is not part of a system.
 
@@ -220,10 +221,14 @@ def context_of(
         sampled: whether the component is sampled.
         phase: returns index and start of the phase, `(2,)`; None: there is none.
         design: the design, if it is another.
+        estimated: whether inputs `q` and `v` are the state with which it computes.
     """
-    own = Kinematics(robot, q, v)
+    none: Mapping[str, Array] = {}
+    read = arrays["inputs"] if estimated else none
+    own = Kinematics(robot, read.get("q", q), read.get("v", v))
+    known = own if design is None or design is robot else Kinematics(design, own.q, own.v)
     return Context(
-        own, own if design is None or design is robot else Kinematics(design, q, v), t,
+        own, known, t,
         Values("continuous state", arrays["continuous"]),
         Values("discrete state", arrays["discrete"]), Values("input", arrays["inputs"]),
         Values("noise", arrays["noise"], "" if sampled else NO_NOISE), phase=phase,

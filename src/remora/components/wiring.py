@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from remora.algebra.array_ops import Array
 from remora.components.component import Component, Interface
-from remora.components.signals import Signal, same_unit
+from remora.components.signals import STATE, Signal, same_unit
 from remora.errors import Fault
+from remora.model.robot import Robot
 
 Interfaces = Mapping[str, Interface]
 
@@ -25,14 +27,56 @@ def suggestion(name: str, known: Iterable[str]) -> str:
     return f"; there are {', '.join(names)}" if names else "; there are none"
 
 
+#: Sources of these that are the state of the run itself.
+TRUTH = {name: f"robot.{name}" for name in STATE}
+
+
+def state_inputs(
+    robot: Robot, components: Mapping[str, Component], interfaces: Interfaces,
+    connect: Mapping[str, Any],
+) -> tuple[dict[str, Interface], dict[str, Any]]:  # fmt: skip
+    """Return the interfaces with inputs `q` and `v` where an estimate is connected, and `connect`.
+
+    Components that use the design compute with the true state, unless an output is connected to
+    their `q` or `v`, or a component provides both. The source `"robot.q"` is the true state.
+
+    Args:
+        robot: the robot.
+        components: the components by name.
+        interfaces: their interfaces.
+        connect: sources that are given.
+    """
+    estimates = [n for n, i in interfaces.items() if set(STATE) <= i.outputs.keys()]
+    made, left = dict(interfaces), dict(connect)
+    for name, component in components.items():
+        if not component.uses_design:
+            continue
+        wanted = STATE if any(n != name for n in estimates) and name not in estimates else ()
+        keys = [key for key in STATE if f"{name}.{key}" in connect or key in wanted]
+        for key in tuple(keys):
+            source = connect.get(f"{name}.{key}")
+            if isinstance(source, str) and source == TRUTH[key]:
+                keys.remove(key)
+                del left[f"{name}.{key}"]
+        made[name] = with_state(interfaces[name], robot, keys)
+    return made, left
+
+
+def with_state(interface: Interface, robot: Robot, keys: Iterable[str]) -> Interface:
+    """Return an interface with inputs for these of `STATE`."""
+    sizes = {"q": robot.nq, "v": robot.nv}
+    added = {key: Signal(sizes[key]) for key in keys}
+    return replace(interface, inputs={**interface.inputs, **added}) if added else interface
+
+
 def sources(
     interfaces: Interfaces, connect: Mapping[str, Any], faults: list[Fault],
     explicit: Collection[str] = (),
 ) -> dict[str, str | Array]:  # fmt: skip
     """Return the source of every input, `"component.input"`: a signal's name, or numbers.
 
-    An input that is not connected explicitly takes the only output of the same name, then its
-    default. Faults are appended.
+    An input that is not connected explicitly takes the only output of the same name (of several,
+    the only one of its shape and unit), then its default. Faults are appended.
 
     Args:
         interfaces: the interfaces by component.
@@ -65,6 +109,9 @@ def sources(
             for o in outputs
             if o.partition(".")[2] == name and o.partition(".")[0] not in (component, *explicit)
         ]
+        fitting = [o for o in same if outputs[o].shape == signal.shape
+                   and same_unit(outputs[o].unit, signal.unit)]  # fmt: skip
+        same = fitting or same
         if len(same) == 1:
             found[target] = same[0]
         elif len(same) > 1:
