@@ -34,6 +34,7 @@ from remora.control.laws.wheel_desaturation import WheelDesaturation
 from remora.control.references.circle_reference import CircleReference
 from remora.control.references.joint_reference import JointReference
 from remora.control.references.pose_reference import PoseReference
+from remora.estimation.attitude_filter import AttitudeFilter
 from remora.estimation.state_estimate import StateEstimate
 from remora.sensors.joint_encoders import JointEncoders
 from remora.sensors.rate_gyro import RateGyro
@@ -61,6 +62,7 @@ COMPONENTS: dict[str, type[Component]] = {
     "star_tracker": StarTracker,
     "joint_encoders": JointEncoders,
     "state_estimate": StateEstimate,
+    "attitude_filter": AttitudeFilter,
     "first_order_actuator": FirstOrderActuator,
     "thruster": Thruster,
     "thruster_set": ThrusterSet,
