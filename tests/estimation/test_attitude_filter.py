@@ -48,7 +48,9 @@ def test_the_covariance_is_that_of_the_errors(scale, side):
     """NEES and NIS of 1,000 runs lie within 95 % bounds; with a wrong noise they do not."""
     bias = 0.02 * np.random.default_rng(0).normal(size=(1000, 3))
     runs = rm.Runs(parameters={"gyro.bias": bias}, seed=2)
-    batch = rm.simulate_batch(rm.System(BOX, parts(scale)), *start(), 30.0, runs=runs, **SETTINGS)
+    names = ["gyro.walk", *(f"filter.{x}" for x in ("estimate", "offset", "covariance", "nis"))]
+    settings = SETTINGS | {"record": rm.Record(H, signals=names)}
+    batch = rm.simulate_batch(rm.System(BOX, parts(scale)), *start(), 20.0, runs=runs, **settings)
     error, P = errors(batch, bias), batch.signals["filter.covariance"][:, 1:]
     of_state = rm.estimation.consistency(rm.estimation.nees(error, P)[:, 1:], 6)
     nis = batch.signals["filter.nis"][:, 1:]
