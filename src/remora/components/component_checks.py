@@ -12,8 +12,9 @@ import numpy as np
 from remora.algebra.array_ops import Array
 from remora.components import actions
 from remora.components.component import Component, Interface, default_name, parameters
-from remora.components.context import context_of
+from remora.components.context import DESIGN, context_of
 from remora.components.returned_values import checked
+from remora.dynamics.kernels.parameters import value_of
 from remora.errors import Fault, RemoraError, SingularMatrix
 from remora.model.robot import Robot
 from remora.model.state import neutral, random_state
@@ -124,6 +125,15 @@ def _is_time(value: Any) -> bool:
     return math.isfinite(value) and value >= 0.0
 
 
+def _as_designed(robot: Robot, q: Array, interface: Interface) -> dict[str, Array]:
+    """Return the inputs that provide the state and numbers of the design, with plain values."""
+    found = {"q": q} if "q" in interface.inputs else {}
+    for key in interface.inputs:
+        if key.startswith(DESIGN):
+            found[key] = value_of(robot, key.removeprefix(DESIGN))
+    return found
+
+
 def example(
     robot: Robot, name: str, component: Component, interface: Interface, design: Robot,
     faults: list[Fault],
@@ -153,8 +163,8 @@ def example(
         return reads[-1]
 
     def evaluated(q: Array) -> Example:
-        if "q" in arrays["inputs"] and component.uses_design:
-            arrays["inputs"]["q"] = q
+        if component.uses_design:
+            arrays["inputs"] |= _as_designed(robot, q, interface)
         at = context_of(
             robot, arrays, np.zeros(()), q, np.zeros(robot.nv), sampled, phase, design,
             component.uses_design,

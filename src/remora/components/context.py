@@ -10,9 +10,13 @@ from remora.algebra import dual_quaternion, pose, quaternion, screw
 from remora.algebra.array_ops import Array, lasting
 from remora.components.returned_values import NO_NOISE
 from remora.dynamics.formulations import bias_force, mass_matrix
+from remora.dynamics.kernels.parameters import with_values
 from remora.dynamics.kinematics import jacobian, poses, twists
 from remora.errors import RemoraError, UnknownName
 from remora.model.robot import Robot
+
+#: Before the name of a number of the design, `design.flange.mass`.
+DESIGN = "design."
 
 
 class Kinematics:
@@ -54,6 +58,20 @@ class Kinematics:
         if frame not in self._jacobians:
             self._jacobians[frame] = jacobian(self.robot, self.q, frame)
         return self._jacobians[frame]
+
+
+def as_told(design: Kinematics, inputs: Mapping[str, Array]) -> Kinematics:
+    """Return the design at the state, and with the numbers, that inputs of a component provide.
+
+    Args:
+        design: the design at the true state.
+        inputs: of the component; `q`, `v` and those that begin with `design.` are used.
+    """
+    numbers = {k.removeprefix(DESIGN): x for k, x in inputs.items() if k.startswith(DESIGN)}
+    if not numbers and not {"q", "v"} & inputs.keys():
+        return design
+    robot = with_values(design.robot, numbers)
+    return Kinematics(robot, inputs.get("q", design.q), inputs.get("v", design.v))
 
 
 class Values(Mapping[str, Array]):
@@ -221,12 +239,12 @@ def context_of(
         sampled: whether the component is sampled.
         phase: returns index and start of the phase, `(2,)`; None: there is none.
         design: the design, if it is another.
-        estimated: whether inputs `q` and `v` are the state with which it computes.
+        estimated: whether inputs provide the state and the numbers with which it computes.
     """
-    none: Mapping[str, Array] = {}
-    read = arrays["inputs"] if estimated else none
-    own = Kinematics(robot, read.get("q", q), read.get("v", v))
-    known = own if design is None or design is robot else Kinematics(design, own.q, own.v)
+    own = Kinematics(robot, q, v)
+    if estimated:
+        own = as_told(own, arrays["inputs"])
+    known = own if estimated or design in (None, robot) else Kinematics(design, q, v)
     return Context(
         own, known, t,
         Values("continuous state", arrays["continuous"]),

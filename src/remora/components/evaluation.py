@@ -23,7 +23,7 @@ from remora.algebra.array_ops import (
 )
 from remora.codegen.ir.trace_errors import traced_fault
 from remora.components.actions import Action, listed, loads, same_targets
-from remora.components.context import Context, Kinematics, Values
+from remora.components.context import Context, Kinematics, Values, as_told
 from remora.components.layout import ComponentLayout, delay_in_ticks, packed, unpacked
 from remora.components.returned_values import NO_NOISE, checked
 from remora.components.signals import Signal
@@ -68,7 +68,7 @@ class Instant:
         who = f"of component {name!r}"
         computes, design = self._kinematics, self._design
         if layout.component.uses_design:
-            computes = design = self._estimated(inputs)
+            computes = design = as_told(self._design, inputs)
         return Context(
             computes, design, self.t,
             Values(f"continuous state {who}",
@@ -92,14 +92,6 @@ class Instant:
             else:
                 inputs[key] = source
         return inputs
-
-    def _estimated(self, inputs: Mapping[str, Array]) -> Kinematics:
-        """Return the kinematics of the design at the state that a component is told."""
-        q, v = inputs.get("q"), inputs.get("v")
-        if q is None and v is None:
-            return self._design
-        design = self.system.design
-        return Kinematics(design, self.q if q is None else q, self.v if v is None else v)
 
     @functools.cached_property
     def signals(self) -> dict[str, Array]:

@@ -20,6 +20,7 @@ from remora.components.component import (
     parameters,
     with_parameters,
 )
+from remora.components.context import DESIGN
 from remora.components.feedthrough import Dependence, dependence
 from remora.components.layout import ComponentLayout, component_layout, delay_in_ticks
 from remora.components.run_signals import (
@@ -50,9 +51,6 @@ from remora.model.takes_robot import check_robot
 
 if TYPE_CHECKING:
     from remora.components.diagram.diagram import Diagram
-
-#: Before the name of a number of the design, `design.flange.mass`.
-DESIGN = "design."
 
 
 class SystemEvent(NamedTuple):
@@ -177,7 +175,7 @@ class System:
         named |= run_signals(named, connect)
         interfaces = {name: component_checks.interface(self.robot_of(c), name, c, faults)
                       for name, c in named.items()}  # fmt: skip
-        interfaces, wired = state_inputs(robot, named, interfaces, connect)
+        interfaces, wired = state_inputs(self.design, named, interfaces, connect)
         of_run = [n for n, c in named.items() if isinstance(c, (PhaseSignals, EventSignals))]
         connections = sources(interfaces, wired, faults, of_run)
         self._set("connections", MappingProxyType(connections))

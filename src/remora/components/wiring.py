@@ -11,8 +11,10 @@ import numpy as np
 
 from remora.algebra.array_ops import Array
 from remora.components.component import Component, Interface
+from remora.components.context import DESIGN
 from remora.components.signals import STATE, Signal, same_unit
-from remora.errors import Fault
+from remora.dynamics.kernels.parameters import of_constraint, parameter
+from remora.errors import Fault, InvalidValue
 from remora.model.robot import Robot
 
 Interfaces = Mapping[str, Interface]
@@ -27,6 +29,9 @@ def suggestion(name: str, known: Iterable[str]) -> str:
     return f"; there are {', '.join(names)}" if names else "; there are none"
 
 
+#: Units of the numbers of a body; those of joints depend on the joint.
+UNITS_OF_BODY = {"mass": "kg", "com": "m", "inertia": "kg m²"}
+ANY_UNIT = "any unit"
 #: Sources of these that are the state of the run itself.
 TRUTH = {name: f"robot.{name}" for name in STATE}
 
@@ -35,13 +40,14 @@ def state_inputs(
     robot: Robot, components: Mapping[str, Component], interfaces: Interfaces,
     connect: Mapping[str, Any],
 ) -> tuple[dict[str, Interface], dict[str, Any]]:  # fmt: skip
-    """Return the interfaces with inputs `q` and `v` where an estimate is connected, and `connect`.
+    """Return the interfaces with inputs for what is estimated, and the sources left to connect.
 
     Components that use the design compute with the true state, unless an output is connected to
     their `q` or `v`, or a component provides both. The source `"robot.q"` is the true state.
+    Likewise an output that is connected to `design.flange.mass` is this number of the design.
 
     Args:
-        robot: the robot.
+        robot: the design.
         components: the components by name.
         interfaces: their interfaces.
         connect: sources that are given.
@@ -58,15 +64,28 @@ def state_inputs(
             if isinstance(source, str) and source == TRUTH[key]:
                 keys.remove(key)
                 del left[f"{name}.{key}"]
-        made[name] = with_state(interfaces[name], robot, keys)
+        for target in connect:
+            owner, _, key = str(target).partition(".")
+            if owner == name and key.startswith(DESIGN):
+                keys.append(key)
+        made[name] = with_estimates(interfaces[name], robot, keys)
     return made, left
 
 
-def with_state(interface: Interface, robot: Robot, keys: Iterable[str]) -> Interface:
-    """Return an interface with inputs for these of `STATE`."""
-    sizes = {"q": robot.nq, "v": robot.nv}
-    added = {key: Signal(sizes[key]) for key in keys}
+def with_estimates(interface: Interface, robot: Robot, keys: Iterable[str]) -> Interface:
+    """Return an interface with inputs for these of `STATE` and these numbers of the design."""
+    shapes = {"q": (robot.nq,), "v": (robot.nv,)}
+    added = {key: Signal(shapes[key]) if key in shapes else _number(robot, key) for key in keys}
     return replace(interface, inputs={**interface.inputs, **added}) if added else interface
+
+
+def _number(robot: Robot, key: str) -> Signal:
+    """Return the signal of a number of the design."""
+    name = key.removeprefix(DESIGN)
+    signature, number = parameter(robot, name)[0], name.rpartition(".")[2]
+    if of_constraint(robot, name):
+        raise InvalidValue(f"{key!r}: the constraints of the design are those of the robot")
+    return Signal(signature.shape, UNITS_OF_BODY.get(number, ANY_UNIT))
 
 
 def sources(
@@ -153,7 +172,7 @@ def _compare(target: str, wanted: Signal, source: str, given: Signal, faults: li
     if wanted.shape != given.shape:
         why = f"has shape {wanted.shape}, its source {source!r} has {given.shape}"
         faults.append(Fault(f"input {target!r}", why))
-    if not same_unit(wanted.unit, given.unit):
+    if ANY_UNIT not in (wanted.unit, given.unit) and not same_unit(wanted.unit, given.unit):
         why = f"is in {wanted.unit or '1'}, its source {source!r} in {given.unit or '1'}"
         faults.append(Fault(f"input {target!r}", why))
 

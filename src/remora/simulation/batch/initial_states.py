@@ -19,9 +19,9 @@ from remora.codegen.ir.graph import Signature
 from remora.codegen.ir.trace import symbols_of
 from remora.components.component import Interface
 from remora.components.layout import ComponentLayout
-from remora.components.signals import STATE, State
+from remora.components.signals import State
 from remora.components.system import System
-from remora.components.wiring import with_state
+from remora.components.wiring import with_estimates
 from remora.errors import RemoraError, ShapeError, UnknownName
 from remora.identity.digest import digest, digest_or_none
 from remora.model.numbers import finite
@@ -148,11 +148,10 @@ def _reads(system: System, component: str, name: str, shape: tuple[int, ...], ow
 def _changed(system: System, name: str, values: Mapping[str, Array]) -> Interface:
     """Return the interface of a component with other numbers, by the names of parameters."""
     made = system.acting_with(values)
-    component, read = made.components[name], made.layouts[name].interface.inputs
+    component = made.components[name]
     interface = component.interface(made.robot_of(component))
-    return with_state(
-        interface, made.robot, [x for x in STATE if x in read and x not in interface.inputs]
-    )
+    estimated = [k for k in made.layouts[name].interface.inputs if k not in interface.inputs]
+    return with_estimates(interface, made.design, estimated)
 
 
 def _interface(system: System, name: str, values: Mapping[str, Array]) -> Interface:
