@@ -12,7 +12,7 @@ from closed_loops import random_loops
 from numeric import assert_close, traced
 from peers import PINOCCHIO_KINDS, pinocchio_model
 from remora.algebra import dual_quaternion as dq
-from remora.algebra import pose, quaternion
+from remora.algebra import pose, quaternion, screw
 from remora.algebra.array_ops import asarray
 from remora.dynamics.maximal import image_space, joint_equations
 from remora.errors import RemoraError
@@ -500,3 +500,25 @@ def test_active_constraints_are_refused():
         ):
             function(robot, *arguments)
         function(robot.with_active(off=["spherical0"]), *arguments)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_load_is_the_same_as_tau_and_as_wrenches(seed):
+    """F of (21) and all multipliers do not depend on how the actuation of the joints is written."""
+    c = Case(seed, largest=8)
+    robot = c.robot
+    Q, rate = coordinates(c)
+    wrenches = np.array(c.wrenches)
+    for j, joint in enumerate(robot.joints):
+        drive = joints.actuation_basis(joint, c.q) @ c.tau[joint.v]
+        wrenches[j] += drive
+        if joint.parent >= 0:
+            x = screw.transform(joints.relative_pose(joint, c.q))
+            wrenches[joint.parent] -= screw.columns_to_outer(x, drive[:, None])[:, 0]
+    as_tau = rm.papers.dm93.image_space_system(robot, Q, rate, c.tau, c.wrenches)
+    as_wrenches = rm.papers.dm93.image_space_system(robot, Q, rate, 0 * c.tau, wrenches)
+    assert_close(as_tau.F, as_wrenches.F, rtol=1e-13)
+    as_tau = rm.papers.dm93.image_space_solution(robot, Q, rate, c.tau, c.wrenches)
+    as_wrenches = rm.papers.dm93.image_space_solution(robot, Q, rate, 0 * c.tau, wrenches)
+    assert_close(as_tau.multipliers, as_wrenches.multipliers, rtol=1e-11)
+    assert_close(as_tau.acceleration, as_wrenches.acceleration, rtol=1e-11)

@@ -157,15 +157,14 @@ def image_space_system(
         wrenches: external, [f, τ] on each body in its own frame about its origin, `(..., nb, 6)`.
     """
     known, _, _, batch = _assembled(robot, Q, Q_rate, tau, wrenches)
-    n, saddle = len(robot.bodies), known.saddle
+    n = len(robot.bodies)
     Phi: list[Array] = []
     for i, body in enumerate(known.bodies):
         Phi.append(_placed({i: body.unit}, n))
     for row in known.rows:
         if row.gamma.shape[-1] > 0:
             Phi.append(_placed(row.phi, n))
-    h = [b.h for b in known.bodies]
-    F = [b[..., :8] - own for b, own in zip(saddle.B1, h, strict=True)]
+    h, F = [b.h for b in known.bodies], [b.F for b in known.bodies]
     gamma = [b.unit_rate for b in known.bodies] + [row.gamma for row in known.rows]
     M = [_placed({i: b.M}, n) for i, b in enumerate(known.bodies)]
     return ImageSpaceSystem(
@@ -215,14 +214,16 @@ def image_space_solution(
             for b, row in zip(saddle.B2, known.rows, strict=True)
         ]
         saddle = replace(saddle, B1=B1, B2=B2)
-    y, multipliers = saddle_point.solve(saddle)
+    y, forces = saddle_point.solve(saddle)
     reactions = [
-        image_space.physical_wrench(robot, j, x, -_apply(vector.transpose(row.phi[j]), part))
-        for j, (x, row, part) in enumerate(zip(Qs, known.rows, multipliers, strict=True))
+        image_space.physical_wrench(robot, j, x, _apply(vector.transpose(row.phi[j]), part))
+        for j, (x, row, part) in enumerate(zip(Qs, known.rows, forces, strict=True))
     ]
     return ImageSpaceSolution(
         with_batch(stack([own[..., :8] for own in y], axis=-2), batch, trailing=2),
-        with_batch(concatenate([own[..., 8:] for own in y] + multipliers), batch, trailing=1),
+        with_batch(
+            concatenate([own[..., 8:] for own in y] + [-x for x in forces]), batch, trailing=1
+        ),
         with_batch(stack(reactions, axis=-2), batch, trailing=2),
     )
 
@@ -355,7 +356,7 @@ def _least_motion(
     system = saddle_point.SaddlePointSystem(
         S11=[],
         S11_inverse=[b.inverse for b in bodies],
-        S12={(i, j): vector.transpose(block) for (j, i), block in S21.items()},
+        S12={(i, j): -vector.transpose(block) for (j, i), block in S21.items()},
         S21=S21,
         B1=[concatenate([np.zeros(8), -g]) for g in unit],
         B2=[-g for g in values],

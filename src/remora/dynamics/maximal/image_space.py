@@ -234,8 +234,8 @@ class Assembled(NamedTuple):
     """The assembled saddle-point system, and the data to interpret its solution.
 
     Attributes:
-        saddle: its blocks; ten equations a body, [Q̈, μ] the unknowns of each; without S11 and its
-            inverse, which the bodies have.
+        saddle: its blocks; ten equations a body, [Q̈, μ] the unknowns of each, and -λ those of the
+            constraints; without S11 and its inverse, which the bodies have.
         bodies: the bodies' own equations.
         rows: the joints' equations, without those of prescribed degrees of freedom.
         L: for every joint, from relative motions to its speeds, `(..., nv_i, 6)`.
@@ -250,37 +250,32 @@ class Assembled(NamedTuple):
 def assembled(robot: Robot, state: LoadedState, Q: list[Array], Q_rate: list[Array]) -> Assembled:
     """Assemble [DM93, eq. 30] for a tree: every body's ten equations, every joint's rows."""
     refuse_unfit(robot, "image_space")
-    q, v, tau, wrenches, prescribed = state
-    numbers = mass_properties(robot)
-    bodies: list[BodyEquations] = []
-    for i, (mass, inertia) in enumerate(numbers):
-        force, torque = _known_load(robot, Q[i], i, wrenches)
-        bodies.append(body_equations(mass, inertia, Q[i], Q_rate[i], force, torque))
+    q, v, _, _, prescribed = state
+    loads = applied_loads(robot, state, Q)
+    bodies = [
+        body_equations(mass, inertia, Q[i], Q_rate[i], *loads[i])
+        for i, (mass, inertia) in enumerate(mass_properties(robot))
+    ]
     rows = [joint_rows(robot, j, Q, Q_rate) for j in range(len(robot.joints))]
     L = [constraint(joints.actuation_basis(joint, q)) for joint in robot.joints]
-    B1 = [concatenate([b.F + b.h, b.unit_rate]) for b in bodies]
     B2: list[Array] = []
     S21: dict[tuple[int, int], Array] = {}
-    for j, (joint, row) in enumerate(zip(robot.joints, rows, strict=True)):
+    for j, row in enumerate(rows):
         gamma, phi = row.gamma, row.phi
-        free = {i: L[j] @ D for i, D in row.along.items()}  # the joint's speeds per Q̇
         if j in prescribed:
+            free = {i: L[j] @ D for i, D in row.along.items()}  # the joint's speeds per Q̇
             phi = {i: concatenate([phi[i], free[i]], trailing=2) for i in phi}
             held = prescribed[j] - _apply(L[j], row.bias - _screw_rate(robot, j, q, v))
             gamma = concatenate([gamma, held])
-        else:
-            for i, D in free.items():
-                drive = _apply(_T(D), tau[..., joint.v])
-                B1[i] = B1[i] + concatenate([drive, np.zeros(2)])
         B2.append(gamma)
         if gamma.shape[-1] > 0:
             S21 |= {(j, i): padded(block) for i, block in phi.items()}
     saddle = saddle_point.SaddlePointSystem(
         S11=[],
         S11_inverse=[],
-        S12={(i, j): _T(block) for (j, i), block in S21.items()},
+        S12={(i, j): -_T(block) for (j, i), block in S21.items()},
         S21=S21,
-        B1=B1,
+        B1=[concatenate([b.F + b.h, b.unit_rate]) for b in bodies],
         B2=B2,
     )
     return Assembled(saddle, bodies, rows, L)
@@ -291,12 +286,12 @@ def solve_image_space(robot: Robot, state: LoadedState) -> MaximalSolution:
     Q = coordinates_of(robot, state.q)
     Q_rate = rates_of(robot, Q, [link.twist for link in moving_links(robot, state.q, state.v)])
     known = assembled(robot, state, Q, Q_rate)
-    motion, multipliers = saddle_point.solve(_in_motions(robot, known, Q))
+    motion, forces = saddle_point.solve(_in_motions(robot, known, Q))
     y = [
         _apply(motions(x), a) + _unit_acceleration(x, b.unit_rate)
         for x, a, b in zip(Q, motion, known.bodies, strict=True)
     ]
-    return read_solution(robot, state, Q, known, y, multipliers)
+    return read_solution(robot, state, Q, known, y, forces)
 
 
 def _in_motions(robot: Robot, known: Assembled, Q: list[Array]) -> saddle_point.SaddlePointSystem:
@@ -320,7 +315,7 @@ def _in_motions(robot: Robot, known: Assembled, Q: list[Array]) -> saddle_point.
     return saddle_point.SaddlePointSystem(
         S11=[],
         S11_inverse=inverses,
-        S12={(i, j): _T(block) for (j, i), block in S21.items()},
+        S12={(i, j): -_T(block) for (j, i), block in S21.items()},
         S21=S21,
         B1=[_apply(_T(Wi), b[..., :8]) for Wi, b in zip(W, known.saddle.B1, strict=True)],
         B2=B2,
@@ -340,9 +335,9 @@ def read_solution(
     Q: list[Array],
     known: Assembled,
     y: list[Array],
-    multipliers: list[Array],
+    forces: list[Array],
 ) -> MaximalSolution:
-    """Return v̇, forces, the bodies' accelerations and the physical reactions."""
+    """Return v̇, tau, the bodies' accelerations and the physical reactions; `forces` are -λ."""
     q, v, tau, _, prescribed = state
     batch = state.batch
     vdots: list[Array] = []
@@ -353,14 +348,14 @@ def read_solution(
         count = row.gamma.shape[-1]
         if j in prescribed:
             vdots.append(prescribed[j])
-            taus.append(-multipliers[j][..., count:])
+            taus.append(forces[j][..., count:])
         else:
             relative = row.bias
             for i, D in row.along.items():
                 relative = relative + _apply(D, y[i][..., :8])
             vdots.append(_apply(known.L[j], relative - _screw_rate(robot, j, q, v)))
             taus.append(tau[..., joint.v])
-        force = -_apply(_T(row.phi[j]), multipliers[j][..., :count])
+        force = _apply(_T(row.phi[j]), forces[j][..., :count])
         reactions.append(physical_wrench(robot, j, Q[j], force))
         accelerations.append(_body_acceleration(robot, j, Q[j], y[j][..., :8]))
     return MaximalSolution(
@@ -410,21 +405,43 @@ def inverse_image_space(
         B1=[_apply(Wi, b[..., :8]) for Wi, b in zip(W, system.B1, strict=True)],
         B2=system.B2,
     )
-    multipliers = saddle_point.solve_known(projected, second)
-    taus = [-x[..., 6 - link.S.shape[-1] :] for x, link in zip(multipliers, links, strict=True)]
+    forces = saddle_point.solve_known(projected, second)
+    taus = [x[..., 6 - link.S.shape[-1] :] for x, link in zip(forces, links, strict=True)]
     return gather(robot, taus, batch_shape(q, v, vdot))
 
 
-def _known_load(robot: Robot, Q: Array, i: int, wrenches: Array | None) -> tuple[Array, Array]:
-    """Return gravity's and the external force, inertial axes, and torque about the centre."""
-    body = robot.bodies[i]
-    force = asarray(body.mass)[..., None] * asarray(robot.gravity)
-    torque = np.zeros(3)
+def applied_loads(robot: Robot, state: LoadedState, Q: list[Array]) -> list[tuple[Array, Array]]:
+    """Return every body's force R and torque n' of [DM93, eq. 21], `(..., 3)` each.
+
+    R in inertial axes, n' about the centre of mass in body axes: of gravity, external wrenches and
+    the actuation of the joints that are not prescribed.
+    """
+    q, _, tau, wrenches, prescribed = state
+    R = [asarray(body.mass)[..., None] * asarray(robot.gravity) for body in robot.bodies]
+    n: list[Array] = [np.zeros(3)] * len(Q)
+
+    def apply(i: int, wrench: Array) -> tuple[Array, Array]:
+        """Apply a wrench in body i's frame; return it in inertial axes about i's centre of mass."""
+        f, torque = wrench[..., :3], wrench[..., 3:]
+        force, at_com = quaternion.rotate(turn[i], f), torque - vector.cross(robot.bodies[i].com, f)
+        R[i], n[i] = R[i] + force, n[i] + at_com
+        return force, quaternion.rotate(turn[i], at_com)
+
+    turn = [x[..., :4] for x in Q]
     if wrenches is not None:
-        f, t = wrenches[..., i, :3], wrenches[..., i, 3:]
-        force = force + quaternion.rotate(Q[..., :4], f)
-        torque = t - vector.cross(body.com, f)
-    return force, torque
+        for i in range(len(Q)):
+            apply(i, wrenches[..., i, :])
+    for j, joint in enumerate(robot.joints):
+        if j in prescribed or joints.kind(joint).nv == 0:
+            continue
+        drive = _apply(joints.actuation_basis(joint, q), tau[..., joint.v])
+        force, torque = apply(j, drive)
+        if joint.parent >= 0:
+            k = joint.parent
+            arm = pose.translation(Q[j]) - pose.translation(Q[k])
+            back = quaternion.rotate(_conjugate(turn[k]), torque + vector.cross(arm, force))
+            R[k], n[k] = R[k] - force, n[k] - back
+    return list(zip(R, n, strict=True))
 
 
 def _screw_rate(robot: Robot, j: int, q: Array, v: Array) -> Array:
