@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import remora as rm
-from closed_loops import random_loops
 from numeric import assert_close, traced
 from peers import PINOCCHIO_KINDS, pinocchio_model
 from remora.algebra import dual_quaternion as dq
@@ -480,26 +479,6 @@ def test_pinocchio(seed):
     tau = rm.inverse_dynamics(*c.state, c.vdot, formulation="image_space")
     theirs = pin.rnea(model, data, q, v, layout.vdot_to(c.q, c.v, c.vdot))
     assert_close(layout.tau_to(c.q, tau), theirs)
-
-
-def test_active_constraints_are_refused():
-    """They would be left out: accelerations and multipliers of another mechanism."""
-    robot, q, v = random_loops(4, kinds=("spherical",))
-    for joint in robot.joints:
-        robot = robot.replace_joint(joint.name, rotor_inertia=np.zeros_like(joint.rotor_inertia))
-    Q, rate = rm.papers.dm93.image_coordinates(robot, q), rm.papers.dm93.image_rates(robot, q, v)
-    tau = np.zeros(robot.nv)
-    for function, arguments in (
-        (rm.papers.dm93.image_space_solution, (Q, rate, tau)),
-        (rm.papers.dm93.image_space_system, (Q, rate, tau)),
-        (rm.papers.dm93.image_space_constraints, (Q,)),
-        (rm.papers.dm93.project_image_coordinates, (Q, rate)),
-    ):
-        with pytest.raises(
-            rm.errors.InvalidValue, match=f"{function.__name__} does not take constraints"
-        ):
-            function(robot, *arguments)
-        function(robot.with_active(off=["spherical0"]), *arguments)
 
 
 @pytest.mark.parametrize("seed", range(12))

@@ -8,6 +8,7 @@ Baumgarte stabilization (`stabilization`) or project them at intervals.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -15,12 +16,22 @@ import numpy as np
 
 from remora.algebra import vector
 from remora.algebra.array_ops import Array, ArrayLike, concatenate, is_symbolic, stack
-from remora.dynamics.joint_arrays import LoadedState, batch_shape, external_wrenches, with_batch
+from remora.dynamics.constraints.contradictions import CONTRADICTION
+from remora.dynamics.constraints.loop_kinematics import active_constraints
+from remora.dynamics.constraints.reactions import wrenches_of
+from remora.dynamics.joint_arrays import (
+    LoadedState,
+    batch_shape,
+    external_wrenches,
+    gather,
+    prescribed_by_index,
+    with_batch,
+)
 from remora.dynamics.maximal import image_space, joint_equations, saddle_point
-from remora.dynamics.maximal.image_space import Assembled, JointRows
+from remora.dynamics.maximal.image_space import Assembled, ClosingRows, JointRows
 from remora.dynamics.maximal.joint_maps import constraint, mass_properties, refuse_unfit
 from remora.dynamics.recursive.outward_pass import moving_links
-from remora.dynamics.refusals import refuse_mimic_joints, without_constraints
+from remora.dynamics.refusals import refuse_mimic_joints
 from remora.errors import InvalidValue
 from remora.model import joints
 from remora.model.joints import kind
@@ -41,7 +52,8 @@ class ImageSpaceSystem(NamedTuple):
         M: mass matrix, `(..., n, n)`, block-diagonal and singular [eq. 24].
         h: velocity-dependent forces, `(..., n)` [eq. 25, corrected].
         F: generalized forces of actuation, gravity and external wrenches, `(..., n)` [eq. 21].
-        Phi: rows of all constraints, `(..., m, n)`: two for every body, then the joints'.
+        Phi: rows of all constraints, `(..., m, n)`: two for every body, then those of every joint,
+            followed by its speeds if it is prescribed, then those of the active constraints.
         gamma: -Φ̇ Q̇, `(..., m)`.
     """
 
@@ -60,11 +72,16 @@ class ImageSpaceSolution(NamedTuple):
         multipliers: λ, `(..., m)`, in the order of `ImageSpaceSystem.Phi`.
         reactions: the wrenches [f, τ] of the joints' multipliers, `(..., nj, 6)`: on body i through
             joint i, in its frame, about its origin.
+        constraint_wrenches: those of the constraints, `(..., nc, 6)`, as of
+            `rm.constraint_wrenches`: on the child, in the child's constraint frame.
+        tau: generalized forces, `(..., nv)`; computed for prescribed joints.
     """
 
     acceleration: Array
     multipliers: Array
     reactions: Array
+    constraint_wrenches: Array
+    tau: Array
 
 
 class ImageSpaceConstraints(NamedTuple):
@@ -73,10 +90,13 @@ class ImageSpaceConstraints(NamedTuple):
     Attributes:
         unit: ½(q·q - 1) and q·q_o for every body, `(..., nb, 2)` [DM93, eqs. 3, 4].
         joints: the equations of all joints, `(..., r)`, in order.
+        loops: the equations of the active constraints, `(..., m)`, in order; of a gear modulo full
+            turns, which poses do not determine.
     """
 
     unit: Array
     joints: Array
+    loops: Array
 
 
 @takes_robot
@@ -111,7 +131,7 @@ def image_rates(robot: Robot, q: ArrayLike, v: ArrayLike) -> Array:
 def from_image_coordinates(robot: Robot, Q: ArrayLike, Q_rate: ArrayLike) -> tuple[Array, Array]:
     """Return q `(..., nq)` and v `(..., nv)` for coordinates on the manifold.
 
-    Angles are within ±π; quaternions may have the opposite sign.
+    Angles are within ±π; quaternions may have the opposite sign. Constraints are not considered.
 
     Args:
         robot: the robot.
@@ -121,31 +141,36 @@ def from_image_coordinates(robot: Robot, Q: ArrayLike, Q_rate: ArrayLike) -> tup
     refuse_mimic_joints(robot, "image_space")
     Qs, rates, batch = _checked(robot, Q, Q_rate)
     rows = _rows(robot, Qs, rates)
-    _refuse_off_manifold(robot, Qs, rates, rows)
+    _refuse_off_manifold(robot, Qs, rates, rows, [])
     return _joint_state(robot, rates, rows, batch)
 
 
 @takes_robot
-@without_constraints
 def image_space_constraints(robot: Robot, Q: ArrayLike) -> ImageSpaceConstraints:
-    """Return the residuals of the unit conditions and the joints' equations.
+    """Return the residuals of the unit conditions and the equations of joints and constraints.
 
     Args:
         robot: the robot.
         Q: coordinates, `(..., nb, 8)`.
     """
     Qs, rates, batch = _checked(robot, Q, np.zeros((len(robot.bodies), 8)))
-    return _residuals(Qs, _rows(robot, Qs, rates), batch)
+    rows = _rows(robot, Qs, rates)
+    closing = image_space.closing_rows(robot, rows, Qs, rates)
+    return ImageSpaceConstraints(
+        with_batch(stack([_unit(x) for x in Qs], axis=-2), batch, trailing=2),
+        with_batch(concatenate([row.value for row in rows]), batch, trailing=1),
+        with_batch(concatenate([np.zeros(0), *(c.value for c in closing)]), batch, trailing=1),
+    )
 
 
 @takes_robot
-@without_constraints
 def image_space_system(
     robot: Robot,
     Q: ArrayLike,
     Q_rate: ArrayLike,
     tau: ArrayLike,
     wrenches: ArrayLike | None = None,
+    prescribed: Mapping[str, ArrayLike] | None = None,
 ) -> ImageSpaceSystem:
     """Return M, h, F, Φ and γ of M Q̈ + Φᵀ λ = F + h, Φ Q̈ = γ [DM93, eq. 30].
 
@@ -153,19 +178,21 @@ def image_space_system(
         robot: the robot.
         Q: coordinates, `(..., nb, 8)`.
         Q_rate: their rates, `(..., nb, 8)`.
-        tau: generalized forces of the joints, `(..., nv)`.
+        tau: generalized forces of the joints, `(..., nv)`; ignored for prescribed joints.
         wrenches: external, [f, τ] on each body in its own frame about its origin, `(..., nb, 6)`.
+        prescribed: accelerations of joints with prescribed motion, by name, as for
+            `rm.hybrid_dynamics`.
     """
-    known, _, _, batch = _assembled(robot, Q, Q_rate, tau, wrenches)
-    n = len(robot.bodies)
-    Phi: list[Array] = []
-    for i, body in enumerate(known.bodies):
-        Phi.append(_placed({i: body.unit}, n))
-    for row in known.rows:
-        if row.gamma.shape[-1] > 0:
-            Phi.append(_placed(row.phi, n))
+    known, at = _assembled(robot, Q, Q_rate, tau, wrenches, prescribed)
+    n, batch = len(robot.bodies), at.batch
+    Phi = [_placed({i: body.unit}, n) for i, body in enumerate(known.bodies)]
+    by_joint: dict[int, dict[int, Array]] = {}
+    for (j, i), block in known.saddle.S21.items():
+        by_joint.setdefault(j, {})[i] = block[..., :8]
+    Phi += [_placed(by_joint[j], n) for j in sorted(by_joint)]
+    Phi += [_placed(c.phi, n) for c in at.closing]
     h, F = [b.h for b in known.bodies], [b.F for b in known.bodies]
-    gamma = [b.unit_rate for b in known.bodies] + [row.gamma for row in known.rows]
+    gamma = [b.unit_rate for b in known.bodies] + known.saddle.B2 + [c.gamma for c in at.closing]
     M = [_placed({i: b.M}, n) for i, b in enumerate(known.bodies)]
     return ImageSpaceSystem(
         with_batch(concatenate(M, trailing=2), batch, trailing=2),
@@ -177,7 +204,6 @@ def image_space_system(
 
 
 @takes_robot
-@without_constraints
 def image_space_solution(
     robot: Robot,
     Q: ArrayLike,
@@ -186,50 +212,70 @@ def image_space_solution(
     wrenches: ArrayLike | None = None,
     stabilization: float = 0.0,
     tolerance: float = MANIFOLD_TOLERANCE,
+    prescribed: Mapping[str, ArrayLike] | None = None,
 ) -> ImageSpaceSolution:
-    """Return Q̈, the multipliers and the corresponding reactions [DM93, eq. 30].
+    """Return Q̈, the multipliers and the corresponding wrenches [DM93, eq. 30].
+
+    Of redundant constraints the wrenches of smallest norm in N and N m are returned.
 
     Args:
         robot: the robot.
         Q: coordinates, `(..., nb, 8)`.
         Q_rate: their rates, `(..., nb, 8)`.
-        tau: generalized forces of the joints, `(..., nv)`.
+        tau: generalized forces of the joints, `(..., nv)`; ignored for prescribed joints.
         wrenches: external, [f, τ] on each body in its own frame about its origin, `(..., nb, 6)`.
         stabilization: rate α [1/s] at which violations g decay, g̈ + 2α ġ + α² g = 0 (Baumgarte).
         tolerance: largest accepted violation by Q and its rate, relative to their size.
+        prescribed: accelerations of joints with prescribed motion, by name, as for
+            `rm.hybrid_dynamics`.
 
     Raises:
-        InvalidValue: if the coordinates or their rates are off the constraint manifold.
+        InvalidValue: if the coordinates or their rates are off the constraint manifold, or if
+            constraints contradict each other or the prescribed motion.
     """
-    known, Qs, rates, batch = _assembled(robot, Q, Q_rate, tau, wrenches, tolerance)
+    known, at = _assembled(robot, Q, Q_rate, tau, wrenches, prescribed, tolerance)
     saddle = replace(known.saddle, S11_inverse=[body.inverse for body in known.bodies])
+    gamma = [c.gamma for c in at.closing]
     if stabilization != 0.0:
         pull = [
             _pull(_unit(x), _apply(image_space.unit_rows(x), rate), stabilization)
-            for x, rate in zip(Qs, rates, strict=True)
+            for x, rate in zip(at.Q, at.rates, strict=True)
         ]
         B1 = [b + concatenate([np.zeros(8), p]) for b, p in zip(saddle.B1, pull, strict=True)]
-        B2 = [
-            b + _pull(row.value, _speed(row, rates), stabilization)
-            for b, row in zip(saddle.B2, known.rows, strict=True)
-        ]
+        B2: list[Array] = []
+        for b, row in zip(saddle.B2, known.rows, strict=True):
+            back = _pull(row.value, image_space.rate_of(row.phi, at.rates), stabilization)
+            speeds = np.zeros(b.shape[-1] - back.shape[-1])  # of a prescribed joint
+            B2.append(b + concatenate([back, speeds]))
         saddle = replace(saddle, B1=B1, B2=B2)
-    y, forces = saddle_point.solve(saddle)
-    reactions = [
-        image_space.physical_wrench(robot, j, x, _apply(vector.transpose(row.phi[j]), part))
-        for j, (x, row, part) in enumerate(zip(Qs, known.rows, forces, strict=True))
-    ]
+        gamma = [
+            c.gamma + _pull(c.value, image_space.rate_of(c.phi, at.rates), stabilization)
+            for c in at.closing
+        ]
+    y, forces, lam = saddle_point.solve_with_loops(saddle, _loop_rows(at, gamma))
+    second = [own[..., :8] for own in y]
+    _refuse_contradiction(robot, at, gamma, second)
+    reactions: list[Array] = []
+    taus: list[Array] = []
+    for j, (joint, row) in enumerate(zip(robot.joints, known.rows, strict=True)):
+        count = row.gamma.shape[-1]
+        own = forces[j][..., :count], forces[j][..., count:]
+        load = _apply(vector.transpose(row.phi[j]), own[0])
+        reactions.append(image_space.physical_wrench(robot, j, at.Q[j], load))
+        taus.append(own[1] if j in at.state.prescribed else at.state.tau[..., joint.v])
+    multipliers = [own[..., 8:] for own in y] + [-x for x in forces]
+    for c, part in zip(at.closing, _split(at.closing, lam), strict=True):
+        multipliers.append(-_apply(vector.transpose(c.scale), part))
     return ImageSpaceSolution(
-        with_batch(stack([own[..., :8] for own in y], axis=-2), batch, trailing=2),
-        with_batch(
-            concatenate([own[..., 8:] for own in y] + [-x for x in forces]), batch, trailing=1
-        ),
-        with_batch(stack(reactions, axis=-2), batch, trailing=2),
+        with_batch(stack(second, axis=-2), at.batch, trailing=2),
+        with_batch(concatenate(multipliers), at.batch, trailing=1),
+        with_batch(stack(reactions, axis=-2), at.batch, trailing=2),
+        with_batch(wrenches_of(robot, at.state.q, lam), at.batch, trailing=2),
+        gather(robot, taus, at.batch),
     )
 
 
 @takes_robot
-@without_constraints
 def project_image_coordinates(
     robot: Robot, Q: ArrayLike, Q_rate: ArrayLike, iterations: int = 4
 ) -> tuple[Array, Array]:
@@ -253,14 +299,18 @@ def project_image_coordinates(
     zero = [np.zeros(8)] * len(Qs)
     for _ in range(iterations):
         rows = _rows(robot, Qs, zero)
-        steps = _least_motion(robot, Qs, rows, [_unit(x) for x in Qs], [r.value for r in rows])
+        closing = image_space.closing_rows(robot, rows, Qs, zero)
+        unit, values = [_unit(x) for x in Qs], [row.value for row in (*rows, *closing)]
+        steps = _least_motion(robot, Qs, rows, closing, unit, values)
         Qs = [x + step for x, step in zip(Qs, steps, strict=True)]
     rows = _rows(robot, Qs, zero)
-    speeds = [_speed(row, rates) for row in rows]
+    closing = image_space.closing_rows(robot, rows, Qs, zero)
+    speeds = [image_space.rate_of(row.phi, rates) for row in rows]
+    speeds += [image_space.rate_of(c.phi, rates) for c in closing]
     unit = [_apply(image_space.unit_rows(x), own) for x, own in zip(Qs, rates, strict=True)]
-    steps = _least_motion(robot, Qs, rows, unit, speeds)
+    steps = _least_motion(robot, Qs, rows, closing, unit, speeds)
     rates = [own + step for own, step in zip(rates, steps, strict=True)]
-    _refuse_off_manifold(robot, Qs, rates, rows, 1e-9, projected=True)
+    _refuse_off_manifold(robot, Qs, rates, rows, closing, 1e-9, projected=True)
     return (
         with_batch(stack(Qs, axis=-2), batch, trailing=2),
         with_batch(stack(rates, axis=-2), batch, trailing=2),
@@ -300,35 +350,87 @@ def _joint_state(
     return q, with_batch(speeds, batch, trailing=1)
 
 
+class _Point(NamedTuple):
+    """Coordinates on the manifold, the state they represent, and the closing equations there."""
+
+    Q: list[Array]
+    rates: list[Array]
+    rows: list[JointRows]
+    closing: list[ClosingRows]
+    state: LoadedState
+    batch: tuple[int, ...]
+
+
 def _assembled(
     robot: Robot,
     Q: ArrayLike,
     Q_rate: ArrayLike,
     tau: ArrayLike,
     wrenches: ArrayLike | None,
+    prescribed: Mapping[str, ArrayLike] | None,
     tolerance: float = MANIFOLD_TOLERANCE,
-) -> tuple[Assembled, list[Array], list[Array], tuple[int, ...]]:
+) -> tuple[Assembled, _Point]:
     refuse_unfit(robot, "image_space")
     Qs, rates, batch = _checked(robot, Q, Q_rate)
     tau = velocity(robot, tau, "tau")
     w = external_wrenches(robot, wrenches)
     rows = _rows(robot, Qs, rates)
-    _refuse_off_manifold(robot, Qs, rates, rows, tolerance)
+    closing = image_space.closing_rows(robot, rows, Qs, rates)
+    _refuse_off_manifold(robot, Qs, rates, rows, closing, tolerance)
     q, v = _joint_state(robot, rates, rows, batch)
     batch = batch_shape(q, tau) if w is None else batch_shape(q, tau, w[..., 0, :])
-    return image_space.assembled(robot, LoadedState(q, v, tau, w), Qs, rates), Qs, rates, batch
+    state = LoadedState(q, v, tau, w, prescribed_by_index(robot, prescribed or {}, batch))
+    known = image_space.assembled(robot, state, Qs, rates)
+    return known, _Point(Qs, rates, rows, closing, state, batch)
+
+
+def _loop_rows(at: _Point, gamma: list[Array]) -> saddle_point.LoopRows | None:
+    """Return the constraints' rows of the ten equations a body, dependent ones by the violation.
+
+    Equations that depend on each other on the manifold are independent at a distance of g from it,
+    by an angle of the order of g, and contradict each other there.
+    """
+    squares = _violation(at.Q, at.rows, at.closing)
+    dependent = saddle_point.DEPENDENT_SQUARE + 100.0 * squares
+    return image_space.loop_rows(
+        at.closing, gamma, lambda _, rows: image_space.padded(rows), dependent
+    )
+
+
+def _violation(Q: list[Array], rows: Sequence[JointRows], closing: Sequence[ClosingRows]) -> Array:
+    """Return the sum of the squares of all residuals, `(..., 1)`."""
+    g = [*map(_unit, Q), *(row.value for row in (*rows, *closing))]
+    return sum((vector.dot(x, x) for x in g if x.shape[-1]), start=np.zeros(1))
+
+
+def _split(closing: list[ClosingRows], lam: Array) -> list[Array]:
+    """Return the multipliers of every constraint."""
+    start = np.cumsum([c.gamma.shape[-1] for c in closing])
+    return [lam[..., end - c.gamma.shape[-1] : end] for c, end in zip(closing, start, strict=True)]
+
+
+def _refuse_contradiction(
+    robot: Robot, at: _Point, gamma: list[Array], second: list[Array]
+) -> None:
+    """Raise where the accelerations do not satisfy the constraints' equations."""
+    if any(is_symbolic(x) for x in (*second, *gamma)):
+        return
+    size = 1.0 + sum(np.sum(np.abs(x) + y * y, -1, keepdims=True)
+                     for x, y in zip(second, at.rates, strict=True))  # fmt: skip
+    bound = (CONTRADICTION + 100.0 * np.sqrt(_violation(at.Q, at.rows, at.closing))) * size
+    for c, row, known in zip(active_constraints(robot), at.closing, gamma, strict=True):
+        gap = np.abs(image_space.rate_of(row.phi, second) - known)
+        if np.any(gap > bound):
+            raise InvalidValue(
+                f"constraint {c.name!r} contradicts the other constraints or the prescribed "
+                f"motion: its equations Φ Q̈ = γ are off by {np.max(gap):.3g}"
+            )
 
 
 def _unit(Q: Array) -> Array:
     """Return ½(q·q - 1) and q·q_o, `(..., 2)`."""
     q, q_o = Q[..., :4], Q[..., 4:]
     return concatenate([0.5 * (vector.dot(q, q) - 1.0), vector.dot(q, q_o)])
-
-
-def _speed(row: JointRows, rates: list[Array]) -> Array:
-    """Return ġ = Φ Q̇ of a joint."""
-    parts = [_apply(phi, rates[i]) for i, phi in row.phi.items()]
-    return parts[0] if len(parts) == 1 else parts[0] + parts[1]
 
 
 def _pull(g: Array, g_rate: Array, alpha: float) -> Array:
@@ -339,10 +441,11 @@ def _least_motion(
     robot: Robot,
     Q: list[Array],
     rows: list[JointRows],
+    closing: list[ClosingRows],
     unit: list[Array],
     values: list[Array],
 ) -> list[Array]:
-    """Return δ with Φ δ = -g and the least δᵀ M δ, per body."""
+    """Return δ with Φ δ = -g and the least δᵀ M δ, per body; g of joints, then of constraints."""
     bodies = [
         image_space.body_equations(mass, inertia, x, np.zeros(8), np.zeros(3), np.zeros(3))
         for (mass, inertia), x in zip(mass_properties(robot), Q, strict=True)
@@ -359,19 +462,15 @@ def _least_motion(
         S12={(i, j): -vector.transpose(block) for (j, i), block in S21.items()},
         S21=S21,
         B1=[concatenate([np.zeros(8), -g]) for g in unit],
-        B2=[-g for g in values],
+        B2=[-g for g in values[: len(rows)]],
     )
-    return [own[..., :8] for own in saddle_point.solve(system)[0]]
-
-
-def _residuals(
-    Q: list[Array], rows: list[JointRows], batch: tuple[int, ...]
-) -> ImageSpaceConstraints:
-    unit = stack([_unit(x) for x in Q], axis=-2)
-    values = concatenate([row.value for row in rows])
-    return ImageSpaceConstraints(
-        with_batch(unit, batch, trailing=2), with_batch(values, batch, trailing=1)
+    loops = image_space.loop_rows(
+        closing,
+        [-g for g in values[len(rows) :]],
+        lambda _, phi: image_space.padded(phi),
+        saddle_point.DEPENDENT_SQUARE + 100.0 * _violation(Q, rows, closing),
     )
+    return [own[..., :8] for own in saddle_point.solve_with_loops(system, loops)[0]]
 
 
 def _placed(blocks: dict[int, Array], n: int) -> Array:
@@ -385,6 +484,7 @@ def _refuse_off_manifold(
     Q: list[Array],
     rates: list[Array],
     rows: list[JointRows],
+    closing: list[ClosingRows],
     tolerance: float = MANIFOLD_TOLERANCE,
     projected: bool = False,
 ) -> None:
@@ -412,11 +512,16 @@ def _refuse_off_manifold(
         off = _unit(x)
         judge(f"{name} violates q·q = 1 (DM93, eq. 3)", off[..., 0], np.asarray(1.0))
         judge(f"{name} violates q·q_o = 0 (DM93, eq. 4)", off[..., 1], largest)
+    relations: list[tuple[str, JointRows | ClosingRows]] = []
     for joint, row in zip(robot.joints, rows, strict=True):
-        judge(f"Q violates the equations of joint {joint.name!r}", row.value, largest)
+        relations.append((f"joint {joint.name!r}", row))
+    for c, row in zip(active_constraints(robot) if closing else [], closing, strict=True):
+        relations.append((f"constraint {c.name!r}", row))
+    for name, row in relations:
+        judge(f"Q violates the equations of {name}", row.value, largest)
     for name, x, rate in zip(names, Q, rates, strict=True):
         speed = _apply(image_space.unit_rows(x), rate)
         judge(f"the rate of {name} leaves the unit conditions", speed, largest * fastest)
-    for joint, row in zip(robot.joints, rows, strict=True):
-        speed = _speed(row, rates)
-        judge(f"Q_rate leaves the equations of joint {joint.name!r}", speed, largest * fastest)
+    for name, row in relations:
+        speed = image_space.rate_of(row.phi, rates)
+        judge(f"Q_rate leaves the equations of {name}", speed, largest * fastest)
