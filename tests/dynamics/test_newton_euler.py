@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import remora as rm
+from closed_loops import random_loops
 from numeric import assert_close, traced
 from remora.algebra import dual_quaternion as dq
 from remora.algebra import pose, screw
@@ -158,3 +159,62 @@ def test_public_system(seed):
         assert_close(B, one.B)
     with pytest.raises(RemoraError, match="twists must have shape"):
         rm.papers.vt18.newton_euler_system(robot, q, v, twists=np.zeros((nb, 5)))
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_matrix_of_equation_76(seed):
+    """Square, of the size of (76), regular; its solution is that of `hybrid_dynamics`."""
+    c = Case(seed, largest=8)
+    robot, q, v = c.state
+    names = [j.name for j in robot.joints if joints.kind(j).nv > 0 and c.rng.random() < 0.5]
+    given = {n: c.rng.normal(size=joints.kind(robot.joints[n]).nv) for n in names}
+    found = rm.papers.vt18.newton_euler_system(robot, q, v, c.tau, c.wrenches, prescribed=given)
+    nb, indices = len(robot.bodies), [robot.joint_index(n) for n in names]
+    R = sum(V.shape[-1] for V in found.V)
+    d = sum(joints.kind(robot.joints[i]).nv for i in indices)
+    assert found.S.shape == (8 * (nb - len(names)) + R + d,) * 2
+    x = np.linalg.solve(found.S, found.B)
+    vdot, tau = rm.hybrid_dynamics(robot, q, v, c.tau, given, c.wrenches)
+    a = rm.dynamics.accelerations(robot, q, v, vdot)
+    ydot = (found.P @ x[: found.P.shape[-1]] + found.p).reshape(nb, 8)
+    size = max(1.0, np.abs(a).max())
+    for i, body in enumerate(robot.bodies):
+        own = screw.adjoint(pose.from_translation(body.com), dq.vec6(ydot[i]))
+        assert_close(own, a[i], rtol=1e-10, scale=size)
+    needed = np.concatenate([np.zeros(0), *(tau[robot.joints[i].v] for i in sorted(indices))])
+    assert_close(x[len(x) - d :], needed, rtol=1e-10)
+    at, reactions = found.P.shape[-1], rm.papers.vt18.newton_euler_solution(
+        robot, q, v, c.tau, c.wrenches, given).reactions  # fmt: skip
+    for i, V in enumerate(found.V):
+        T = x[at : at + V.shape[-1]]
+        at += V.shape[-1]
+        assert_close(dq.vec6(V @ T), reactions[i], rtol=1e-10, scale=max(1, np.abs(x).max()))
+
+
+@pytest.mark.parametrize("kind_name", ["spherical", "universal", "rod", "gear", "helical"])
+def test_system_of_closed_chains(kind_name):
+    """Rows and columns of the constraints come last; [ẏ; T; λ] is that of articulated bodies."""
+    robot, q, v = random_loops(3, 7, [kind_name], base="free")
+    for joint in robot.joints:
+        robot = robot.replace_joint(joint.name, rotor_inertia=0.0 * joint.rotor_inertia)
+    rng = np.random.default_rng(3)
+    v = rm.loops.project_velocity(robot, q, v)
+    tau, w = rng.normal(size=robot.nv), rng.normal(size=(7, 6))
+    name = next(j.name for j in robot.joints[1:] if joints.kind(j).nv == 1)
+    for given in ({}, {name: 0.3}):
+        try:
+            vdot, force = rm.hybrid_dynamics(robot, q, v, tau, given, w)
+        except RemoraError:
+            continue
+        found = rm.papers.vt18.newton_euler_system(robot, q, v, tau, w, prescribed=given)
+        x = np.linalg.solve(found.S, found.B)
+        ydot = (found.P @ x[: found.P.shape[-1]] + found.p).reshape(7, 8)
+        a = rm.dynamics.accelerations(robot, q, v, vdot)
+        for i, body in enumerate(robot.bodies):
+            own = screw.adjoint(pose.from_translation(body.com), dq.vec6(ydot[i]))
+            assert_close(own, a[i], rtol=1e-10, scale=max(1.0, np.abs(a).max()))
+        if given:
+            assert_close(x[-1], force[robot.joints[name].v.start], rtol=1e-10)
+        else:
+            lam = rm.loops.constraint_multipliers(robot, q, v, tau, w)
+            assert_close(x[len(x) - len(lam) :], lam, rtol=1e-10)
