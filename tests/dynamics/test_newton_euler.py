@@ -5,7 +5,7 @@ import pytest
 
 import remora as rm
 from closed_loops import random_loops
-from numeric import assert_close, traced
+from numeric import assert_close, rate_along_motion, traced
 from remora.algebra import dual_quaternion as dq
 from remora.algebra import pose, screw
 from remora.dynamics.joint_arrays import LoadedState
@@ -121,6 +121,40 @@ def test_table_6_of_the_spherical_joint():
     t, c, s = np.tan(theta), np.cos(phi), np.sin(phi)
     L = np.array([[1, t * s, c * t], [0, c, -s], [0, s / np.cos(theta), c / np.cos(theta)]])
     assert_close(L @ omega, rates, rtol=1e-8)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_generalized_coordinates_of_tables_3_and_6(seed):
+    """Γ there and back; L ω_{i/k} is the rate of Γ along the motion, to the last digits."""
+    c = Case(seed, largest=8)
+    robot, q, v = c.state
+    vt18 = rm.papers.vt18
+    Gamma = vt18.generalized_coordinates(robot, q)
+    again = vt18.from_generalized_coordinates(robot, Gamma, q)
+    x, y = rm.poses(robot, again), rm.poses(robot, q)
+    assert_close(x * np.sign(np.sum(x * y, axis=-1, keepdims=True)), y, rtol=1e-12)
+    L, twists = vt18.rate_maps(robot, q), rm.dynamics.joint_twists(robot, q, rm.twists(robot, q, v))
+    moved = [i for i, joint in enumerate(robot.joints) if joint.kind != "free"]
+    rates = [L[i] @ dq.pure(twists[i]) for i in moved]
+    expected = rate_along_motion(
+        robot, lambda q, v: vt18.generalized_coordinates(robot, q), q, v, 0.0 * v
+    ) if len(Gamma) else np.zeros(0)  # fmt: skip
+    assert_close(np.concatenate([np.zeros(0), *rates]), expected, rtol=1e-11)
+    for i, joint in enumerate(robot.joints):
+        if joint.kind != "spherical":
+            assert_close(L[i], vt18.newton_euler_system(robot, q, v).L[i])
+    Q, _ = rm.random_state(robot, 1, (2, 3))
+    many = vt18.generalized_coordinates(robot, Q)
+    assert_close(many[1, 2], vt18.generalized_coordinates(robot, Q[1, 2]))
+    assert vt18.from_generalized_coordinates(robot, many, q).shape == (2, 3, robot.nq)
+
+
+def test_table_6_is_singular_at_a_pitch_of_90_degrees():
+    make = rm.Builder().body("a", mass=1, inertia=(1, 1, 1))
+    robot = make.joint("wrist", "spherical", None, "a").build(base=None)
+    q = rm.papers.vt18.from_generalized_coordinates(robot, [0.2, 0.5 * np.pi, 0.1], [1, 0, 0, 0])
+    with pytest.raises(RemoraError, match=r"'wrist' is at a pitch of ±90°.*Table 6"):
+        rm.papers.vt18.rate_maps(robot, q)
 
 
 @pytest.mark.parametrize("seed", range(0, 20, 3))
