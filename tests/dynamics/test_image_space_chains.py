@@ -159,6 +159,20 @@ def test_batches_and_symbols():
     assert_close(kernel(q, v, tau, w), expected, rtol=1e-11)
 
 
+@pytest.mark.parametrize(("kind_name", "number"), [("rod", "length"), ("gear", "ratio")])
+def test_numbers_of_constraints_as_parameters(kind_name, number):
+    """A kernel takes the length of a rod, or the ratio of a gear, with each call."""
+    robot, q, v, tau, _ = case(4, bodies=4, kinds=[kind_name])
+    name = robot.constraints[0].name
+    kernel = rm.compile(
+        rm.forward_dynamics, robot, fixed={"formulation": "image_space"},
+        parameters=[f"{name}.{number}"],
+    )  # fmt: skip
+    value = float(getattr(robot.constraints[0], number))
+    expected = rm.forward_dynamics(robot, q, v, tau)
+    assert_close(kernel(q, v, tau, value), expected, rtol=1e-11)
+
+
 # The paper's rod (29), and mechanisms by hand ---------------------------------------------------
 
 m, j, L, g = 2.0, 0.3, 1.5, 9.81

@@ -217,7 +217,8 @@ def _rod(rod: Relation) -> Form:
     assert isinstance(rod, Constraint)
     A = np.zeros((1, 8, 8))
     A[0, 4:, 4:] = 0.5 * _E4
-    return Form(np.zeros((1, 8)), A, -0.125 * (asarray(rod.length) ** 2)[..., None])
+    half = 0.5 * asarray(rod.length)[..., None]
+    return Form(np.zeros((1, 8)), A, -0.5 * half * half)
 
 
 # Angle and travel: threads and gears -------------------------------------------------------------
