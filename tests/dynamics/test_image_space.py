@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import remora as rm
+from closed_loops import closed, constraint
 from numeric import assert_close, traced
 from peers import PINOCCHIO_KINDS, pinocchio_model
 from remora.algebra import dual_quaternion as dq
@@ -296,10 +297,17 @@ def test_projection(seed):
     assert_close(Phi @ rate.reshape(-1), np.zeros(len(Phi)), rtol=1e-13)
 
 
-def test_projection_of_rates_keeps_momentum(rng):
-    """Taking Q̇ back to the manifold is an impulse of the joints: momentum stays."""
+@pytest.mark.parametrize("kinds", [(), ("rod", "spherical", "gear")])
+def test_projection_of_rates_conserves_momentum(kinds, rng):
+    """Taking Q̇ back to the manifold is an impulse of joints and constraints."""
     robot = rm.load("vt18_two_arm")
     q, v = rm.random_state(robot, 3)
+    made = []
+    for kind_name in kinds:
+        ends = (2, 3) if kind_name == "gear" else (3, len(robot.bodies) - 1)
+        made.append(constraint(kind_name, robot, q, *ends, rng))
+    robot = closed(robot, *made)
+    v = rm.loops.project_velocity(robot, q, v)
     Q, rate = rm.papers.dm93.image_coordinates(robot, q), rm.papers.dm93.image_rates(robot, q, v)
     off = [dq.mul(x, dq.pure(1e-3 * rng.normal(size=6))) for x in Q]  # twists the joints forbid
 

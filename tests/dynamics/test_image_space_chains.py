@@ -284,6 +284,45 @@ def test_four_bar_differs_from_its_open_tree():
     assert np.abs(free.acceleration - found.acceleration).max() > 0.1
 
 
+def test_two_arms_and_a_workpiece_by_plane_mechanics():
+    """Figure 3 with a second arm: Newton and Euler for five bars in (x, y, θ), six pins."""
+    path = Path(__file__).resolve().parents[2] / "examples" / "46_dm93_cooperating_arms.py"
+    example = runpy.run_path(str(path))
+    robot, q = example["robot"], example["q"]
+    rng = np.random.default_rng(5)
+    v = rm.loops.project_velocity(robot, q, rng.normal(size=robot.nv))
+    tau = np.r_[rng.normal(size=4), 0.0, 0.0, 0.0]
+    Q, rate = coordinates(robot, q, v)
+    found = dm93.image_space_solution(robot, Q, rate, tau)
+
+    bars = [example["UPPER"], example["LOWER"]] * 2 + [example["WORK"]]
+    angle = np.array([q[0], q[0] + q[1], q[2], q[2] + q[3], q[6]])
+    spin = np.array([v[0], v[0] + v[1], v[2], v[2] + v[3], v[6]])
+    pins = ((None, 0), (0, 1), (None, 2), (2, 3), (1, 4), (3, 4))  # the last one at its far end
+    G, gamma = np.zeros((12, 15)), np.zeros(12)
+    for k, pin in enumerate(pins):
+        for sign, i in zip((-1.0, 1.0), pin, strict=True):
+            if i is None:
+                continue
+            end = 0.5 if sign < 0 or k == 5 else -0.5  # of the bar's length from its centre
+            u = end * bars[i][0] * np.array([np.cos(angle[i]), np.sin(angle[i])])
+            G[2 * k : 2 * k + 2, 3 * i : 3 * i + 2] = sign * np.eye(2)
+            G[2 * k : 2 * k + 2, 3 * i + 2] = sign * np.array([-u[1], u[0]])
+            gamma[2 * k : 2 * k + 2] += sign * spin[i] ** 2 * u
+    mass = np.concatenate([[m, m, m * length**2 / 12] for length, m in bars])
+    force = np.concatenate([[0.0, -g * m, 0.0] for _, m in bars])
+    force[2::3] += [tau[0] - tau[1], tau[1], tau[2] - tau[3], tau[3], 0.0]
+    S = np.block([[np.diag(mass), G.T], [G, np.zeros((12, 12))]])
+    x = np.linalg.solve(S, np.r_[force, gamma])
+    for i in range(5):
+        at_com = 2.0 * dq.vec6(dq.mul(dq.conjugate(Q[i]), found.acceleration[i]))
+        assert_close(at_com[2], x[3 * i + 2], rtol=1e-12, scale=np.abs(x).max())
+    for grip, k in ((0, 4), (1, 5)):  # on the workpiece, in its axes
+        wrench = quaternion.rotate(Q[4, :4], found.constraint_wrenches[grip, :3])
+        expected = [*-x[15 + 2 * k : 17 + 2 * k], 0.0]
+        assert_close(wrench, expected, rtol=1e-11, scale=np.abs(x).max())
+
+
 # Off the manifold -------------------------------------------------------------------------------
 
 
