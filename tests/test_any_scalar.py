@@ -464,6 +464,7 @@ TABLE = {
         "euler_acceleration": (on_robot(euler_angles.euler_acceleration), v_, v_, a_),
         "rate_matrix": (on_robot(euler_angles.rate_matrix), v_),
         "rate_matrix_inverse": (on_robot(euler_angles.rate_matrix_inverse), v_),
+        "body_to_euler_rates": (euler_angles.body_to_euler_rates, array(3)),
         "hybrid": (
             lambda q, v, tau, w: euler_angles.hybrid(ROBOT, LoadedState(q, v, tau, w)),
             state_q, v_, a_, bodies6,
@@ -473,6 +474,11 @@ TABLE = {
     joint_relations: {
         "joint_twists": (on_robot(dynamics.joint_twists), state_q, bodies6),
         "joint_speeds": (on_robot(dynamics.joint_speeds), state_q, bodies6),
+        "generalized_coordinates": (on_robot(rm.papers.vt18.generalized_coordinates), state_q),
+        "from_generalized_coordinates": (
+            on_robot(rm.papers.vt18.from_generalized_coordinates), array(ROBOT.nv - 6), state_q,
+        ),
+        "rate_maps": (on_robot(rm.papers.vt18.rate_maps), state_q),
         "joint_accelerations": (on_robot(dynamics.joint_accelerations), state_q, bodies6, bodies6),
         "constraint_violation": (
             on_robot(dynamics.constraint_violation), state_q, v_, bodies6, bodies6,

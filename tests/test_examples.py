@@ -64,6 +64,11 @@ SAYS = {
         "9 of 18 degrees of freedom remain", "turned by 14.0°, the bus by -8.92°",
         "kept to 1e-13: True, grips to 1e-12 m: True",
     ],
+    "46_dm93_cooperating_arms.py": [
+        "left arm: Φ (38, 40), rank 35; 5", "right arm: Φ (43, 40), rank 37; 3",
+        "the reactions are VT18's: True", "the same: True", "less than 1e-6: True",
+        "articulated bodies end there, to 1e-4: True", "energy conserved to 1e-5: True",
+    ],
     "44_berthing.py": [
         "70 s  on -, off grapple", "to 1e-8 m: True", "recoiled by up to 8.86°", "1e-12: True",
     ],

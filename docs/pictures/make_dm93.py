@@ -1,4 +1,4 @@
-"""Draw the double pendulum of DM93 from examples/13_dm93_double_pendulum.py.
+"""Draw DM93's double pendulum and cooperating arms from the examples 13 and 46.
 
 python docs/pictures/make_dm93.py
 """
@@ -8,6 +8,8 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
+
+import remora as rm
 
 HERE = Path(__file__).resolve().parent
 run = runpy.run_path(str(HERE.parents[1] / "examples" / "13_dm93_double_pendulum.py"))
@@ -34,3 +36,23 @@ for ax in axes[:3]:
 figure.align_ylabels()
 figure.tight_layout(pad=0.4)
 figure.savefig(HERE / "dm93_double_pendulum.png", dpi=200)
+
+run = runpy.run_path(str(HERE.parents[1] / "examples" / "46_dm93_cooperating_arms.py"))
+robot, path = run["robot"], run["paths"][0]
+plt.rcParams.update(plt.rcParamsDefault)
+figure, (left, right) = plt.subplots(1, 2, figsize=(8, 3.2), layout="constrained")
+for k in np.linspace(0, len(path) - 1, 5).astype(int):
+    shade = 0.2 + 0.8 * k / (len(path) - 1)
+    for body, x in zip(robot.bodies, path[k, 0], strict=True):
+        ends = [rm.algebra.pose.transform_point(x, s * body.com) for s in (-1.0, 1.0)]
+        color = "#d55e00" if body.name == "workpiece" else "#0072b2"
+        left.plot(*np.array(ends)[:, :2].T, "o-", ms=3, lw=2, color=color, alpha=shade)
+left.set(xlabel="x, m", ylabel="y, m", aspect="equal", title="from rest (pale) to the end")
+t = run["STEP"] * np.arange(len(path))
+for off, label in zip(
+    run["off"][::-1], ("integrated", "and projected every ten steps"), strict=True
+):
+    right.semilogy(t, np.maximum(off, 1e-17), label=label)
+right.set(xlabel="time, s", ylabel="violation of Φ's equations", ylim=(1e-17, 1e-2))
+right.legend(frameon=False)
+figure.savefig(HERE / "dm93_cooperating_arms.png", dpi=150)

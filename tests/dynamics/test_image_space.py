@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import remora as rm
-from closed_loops import random_loops
+from closed_loops import closed, constraint
 from numeric import assert_close, traced
 from peers import PINOCCHIO_KINDS, pinocchio_model
 from remora.algebra import dual_quaternion as dq
-from remora.algebra import pose, quaternion
+from remora.algebra import pose, quaternion, screw
 from remora.algebra.array_ops import asarray
 from remora.dynamics.maximal import image_space, joint_equations
 from remora.errors import RemoraError
@@ -297,10 +297,17 @@ def test_projection(seed):
     assert_close(Phi @ rate.reshape(-1), np.zeros(len(Phi)), rtol=1e-13)
 
 
-def test_projection_of_rates_keeps_momentum(rng):
-    """Taking Q̇ back to the manifold is an impulse of the joints: momentum stays."""
+@pytest.mark.parametrize("kinds", [(), ("rod", "spherical", "gear")])
+def test_projection_of_rates_conserves_momentum(kinds, rng):
+    """Taking Q̇ back to the manifold is an impulse of joints and constraints."""
     robot = rm.load("vt18_two_arm")
     q, v = rm.random_state(robot, 3)
+    made = []
+    for kind_name in kinds:
+        ends = (2, 3) if kind_name == "gear" else (3, len(robot.bodies) - 1)
+        made.append(constraint(kind_name, robot, q, *ends, rng))
+    robot = closed(robot, *made)
+    v = rm.loops.project_velocity(robot, q, v)
     Q, rate = rm.papers.dm93.image_coordinates(robot, q), rm.papers.dm93.image_rates(robot, q, v)
     off = [dq.mul(x, dq.pure(1e-3 * rng.normal(size=6))) for x in Q]  # twists the joints forbid
 
@@ -482,21 +489,23 @@ def test_pinocchio(seed):
     assert_close(layout.tau_to(c.q, tau), theirs)
 
 
-def test_active_constraints_are_refused():
-    """They would be left out: accelerations and multipliers of another mechanism."""
-    robot, q, v = random_loops(4, kinds=("spherical",))
-    for joint in robot.joints:
-        robot = robot.replace_joint(joint.name, rotor_inertia=np.zeros_like(joint.rotor_inertia))
-    Q, rate = rm.papers.dm93.image_coordinates(robot, q), rm.papers.dm93.image_rates(robot, q, v)
-    tau = np.zeros(robot.nv)
-    for function, arguments in (
-        (rm.papers.dm93.image_space_solution, (Q, rate, tau)),
-        (rm.papers.dm93.image_space_system, (Q, rate, tau)),
-        (rm.papers.dm93.image_space_constraints, (Q,)),
-        (rm.papers.dm93.project_image_coordinates, (Q, rate)),
-    ):
-        with pytest.raises(
-            rm.errors.InvalidValue, match=f"{function.__name__} does not take constraints"
-        ):
-            function(robot, *arguments)
-        function(robot.with_active(off=["spherical0"]), *arguments)
+@pytest.mark.parametrize("seed", range(12))
+def test_a_load_is_the_same_as_tau_and_as_wrenches(seed):
+    """F of (21) and all multipliers do not depend on how the actuation of the joints is written."""
+    c = Case(seed, largest=8)
+    robot = c.robot
+    Q, rate = coordinates(c)
+    wrenches = np.array(c.wrenches)
+    for j, joint in enumerate(robot.joints):
+        drive = joints.actuation_basis(joint, c.q) @ c.tau[joint.v]
+        wrenches[j] += drive
+        if joint.parent >= 0:
+            x = screw.transform(joints.relative_pose(joint, c.q))
+            wrenches[joint.parent] -= screw.columns_to_outer(x, drive[:, None])[:, 0]
+    as_tau = rm.papers.dm93.image_space_system(robot, Q, rate, c.tau, c.wrenches)
+    as_wrenches = rm.papers.dm93.image_space_system(robot, Q, rate, 0 * c.tau, wrenches)
+    assert_close(as_tau.F, as_wrenches.F, rtol=1e-13)
+    as_tau = rm.papers.dm93.image_space_solution(robot, Q, rate, c.tau, c.wrenches)
+    as_wrenches = rm.papers.dm93.image_space_solution(robot, Q, rate, 0 * c.tau, wrenches)
+    assert_close(as_tau.multipliers, as_wrenches.multipliers, rtol=1e-11)
+    assert_close(as_tau.acceleration, as_wrenches.acceleration, rtol=1e-11)

@@ -108,7 +108,9 @@ def factorize(Y: Array, w: Array, size: Array) -> Orthogonal | SemiNormal:
     return SemiNormal(Y, R, reciprocal, kept, w)
 
 
-def _factors_of_products(A: Array, size: Array) -> tuple[Array, Array, Array]:
+def _factors_of_products(
+    A: Array, size: Array, dependent: Array | float = DEPENDENT_SQUARE
+) -> tuple[Array, Array, Array]:
     """Return R, 1/n and the flags of A = Rᵀ diag(n) R `(..., m, m)`; its upper half is read."""
     m: int = A.shape[-1]
     rest = [[A[..., i, k : k + 1] for k in range(m)] for i in range(m)]
@@ -116,7 +118,7 @@ def _factors_of_products(A: Array, size: Array) -> tuple[Array, Array, Array]:
     reciprocals: list[Array] = []
     flags: list[Array] = []
     for i in range(m):
-        keep = less(DEPENDENT_SQUARE * size[..., i : i + 1], rest[i][i])
+        keep = less(dependent * size[..., i : i + 1], rest[i][i])
         flags.append(select(keep, 1.0, 0.0))
         reciprocals.append(flags[i] / select(keep, rest[i][i], 1.0))
         R[i] += [rest[i][k] * reciprocals[i] for k in range(i + 1, m)]
@@ -257,7 +259,9 @@ def smallest_multipliers(R: Array, kept: Array, mu: Array) -> Array:
     return (basic - null_part(R, kept, basic))[..., 0]
 
 
-def solve_semidefinite(A: Array, b: Array, size: Array) -> Array:
+def solve_semidefinite(
+    A: Array, b: Array, size: Array, dependent: Array | float = DEPENDENT_SQUARE
+) -> Array:
     """Return the λ of smallest Euclidean norm with Aλ = b, `(..., m)`.
 
     A = RᵀNR is symmetric and positive semi-definite. As A holds squares, angles between columns are
@@ -267,6 +271,8 @@ def solve_semidefinite(A: Array, b: Array, size: Array) -> Array:
         A: `(..., m, m)`; its upper triangle is read.
         b: `(..., m)`.
         size: magnitude of A's diagonal before cancellation, `(..., m)`.
+        dependent: square of the sine of the angle to the earlier columns below which a column
+            counts as dependent on them, a number or `(..., 1)`.
     """
-    R, reciprocal, kept = _factors_of_products(A, size)
+    R, reciprocal, kept = _factors_of_products(A, size, dependent)
     return smallest_multipliers(R, kept, concatenate(_forward(R, b)) * reciprocal)

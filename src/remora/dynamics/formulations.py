@@ -15,7 +15,13 @@ from remora.dynamics.constraints import articulated_loops, dense_loops
 from remora.dynamics.constraints.actuation import smallest_forces
 from remora.dynamics.constraints.loop_kinematics import active_constraints
 from remora.dynamics.constraints.reactions import loop_loads
-from remora.dynamics.joint_arrays import LoadedState, batch_shape, checked_arguments, with_batch
+from remora.dynamics.joint_arrays import (
+    LoadedState,
+    batch_shape,
+    checked_arguments,
+    prescribed_by_index,
+    with_batch,
+)
 from remora.dynamics.lagrangian import euler_angles, lagrange_equations
 from remora.dynamics.maximal import decoupled, image_space, newton_euler
 from remora.dynamics.maximal.joint_maps import MaximalSolution
@@ -29,10 +35,9 @@ from remora.dynamics.refusals import (
     refuse_constraints,
     refuse_undefined,
 )
-from remora.errors import InvalidValue, RemoraError, ShapeError, UnknownName
+from remora.errors import InvalidValue, UnknownName
 from remora.identity.table import Table
-from remora.model.joints import actuation_basis, kind, motion_subspace
-from remora.model.numbers import finite
+from remora.model.joints import actuation_basis, motion_subspace
 from remora.model.robot import Robot
 from remora.model.state import configuration, velocity
 from remora.model.takes_robot import takes_robot
@@ -104,9 +109,19 @@ def _maximal(formulation: str) -> Hybrid:
     return hybrid
 
 
-def _closed_maximal(robot: Robot, state: LoadedState) -> tuple[Array, Array, Array]:
-    solution, multipliers = newton_euler.solve_closed(robot, state)
-    return solution.vdot, solution.tau, multipliers
+#: Those that take active constraints, with their multipliers.
+CLOSED_MAXIMAL: dict[str, Callable[[Robot, LoadedState], tuple[MaximalSolution, Array]]] = {
+    "newton_euler": newton_euler.solve_closed,
+    "image_space": image_space.solve_closed,
+}
+
+
+def _closed_maximal(formulation: str) -> Constrained:
+    def constrained(robot: Robot, state: LoadedState) -> tuple[Array, Array, Array]:
+        solution, multipliers = CLOSED_MAXIMAL[formulation](robot, state)
+        return solution.vdot, solution.tau, multipliers
+
+    return constrained
 
 
 #: All formulations, by name. The maximal-coordinate ones also compute joint reactions.
@@ -120,10 +135,16 @@ FORMULATIONS: Table[str, Formulation] = Table({
         followers=True, constrained=dense_loops.hybrid,
     ),
     "newton_euler": Formulation(
-        _maximal("newton_euler"), newton_euler.inverse_maximal, constrained=_closed_maximal
+        _maximal("newton_euler"),
+        newton_euler.inverse_maximal,
+        constrained=_closed_maximal("newton_euler"),
     ),
     "decoupled": Formulation(_maximal("decoupled"), decoupled.inverse_decoupled),
-    "image_space": Formulation(_maximal("image_space"), image_space.inverse_image_space),
+    "image_space": Formulation(
+        _maximal("image_space"),
+        image_space.inverse_image_space,
+        constrained=_closed_maximal("image_space"),
+    ),
     "lagrangian": Formulation(
         lagrange_equations.hybrid,
         lagrange_equations.inverse,
@@ -352,12 +373,13 @@ def reaction_wrenches(
         >>> np.allclose(loads[0], 0.0)  # nothing constrains the free base
         True
     """
-    if formulation == "newton_euler":
-        return newton_euler_solution(robot, q, v, tau, wrenches).reactions
-    if formulation in MAXIMAL and not active_constraints(robot):
-        solve = MAXIMAL[formulation]
-        return finite_result(solve(robot, _checked(robot, q, v, tau, wrenches)).reactions)
-    if active_constraints(robot):
+    closed = bool(active_constraints(robot))
+    if formulation is not None and formulation in (CLOSED_MAXIMAL if closed else MAXIMAL):
+        state = _checked(robot, q, v, tau, wrenches)
+        if closed:
+            return finite_result(CLOSED_MAXIMAL[formulation](robot, state)[0].reactions)
+        return finite_result(MAXIMAL[formulation](robot, state).reactions)
+    if closed:
         formulation = usual_formulation(robot) if formulation is None else formulation
         solve = _constrained(robot, formulation)
         state = _checked(robot, q, v, tau, wrenches)
@@ -432,25 +454,3 @@ def bias_force(robot: Robot, q: ArrayLike, v: ArrayLike) -> Array:
 #: Names by which users of Pinocchio know them: the articulated-body algorithm, the recursive
 #: Newton-Euler algorithm, and the composite-rigid-body algorithm.
 aba, rnea, crba = forward_dynamics, inverse_dynamics, mass_matrix
-
-
-def prescribed_by_index(
-    robot: Robot, prescribed: Mapping[str, ArrayLike], batch: tuple[int, ...]
-) -> dict[int, Array]:
-    """Return prescribed accelerations by joint index, each `(..., nv_i)`, or raise."""
-    result: dict[int, Array] = {}
-    for name, value in prescribed.items():
-        i = robot.joint_index(name)
-        joint, nv = robot.joints[i], kind(robot.joints[i]).nv
-        if joint.mimic is not None:
-            leader = robot.joints[joint.mimic.joint].name
-            raise RemoraError(f"joint {name!r} mimics {leader!r}: prescribe {leader!r}")
-        what = f"the prescribed acceleration of joint {name!r}"
-        array = finite(what, value)
-        if nv == 1 and array.ndim <= len(batch):  # one number for every state
-            array = array[..., None]
-        array = finite(what, array, nv)
-        if not set(array.shape[:-1]) <= {1, *batch} or array.ndim > len(batch) + 1:
-            raise ShapeError(f"{what} has batch shape {array.shape[:-1]}, the state {batch}")
-        result[i] = array
-    return result

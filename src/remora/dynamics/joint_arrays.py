@@ -9,7 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from remora.algebra.array_ops import Array, ArrayLike, stack
-from remora.errors import ShapeError
+from remora.errors import RemoraError, ShapeError
+from remora.model.joints import kind
 from remora.model.numbers import finite
 from remora.model.robot import Robot
 from remora.model.state import configuration, velocity
@@ -56,6 +57,28 @@ def checked_arguments(
 def external_wrenches(robot: Robot, wrenches: ArrayLike | None) -> Array | None:
     """Return external wrenches `(..., nb, 6)` checked; None if there are none."""
     return None if wrenches is None else finite("wrenches", wrenches, len(robot.bodies), 6)
+
+
+def prescribed_by_index(
+    robot: Robot, prescribed: Mapping[str, ArrayLike], batch: tuple[int, ...]
+) -> dict[int, Array]:
+    """Return prescribed accelerations by joint index, each `(..., nv_i)`, or raise."""
+    result: dict[int, Array] = {}
+    for name, value in prescribed.items():
+        i = robot.joint_index(name)
+        joint, nv = robot.joints[i], kind(robot.joints[i]).nv
+        if joint.mimic is not None:
+            leader = robot.joints[joint.mimic.joint].name
+            raise RemoraError(f"joint {name!r} mimics {leader!r}: prescribe {leader!r}")
+        what = f"the prescribed acceleration of joint {name!r}"
+        array = finite(what, value)
+        if nv == 1 and array.ndim <= len(batch):  # one number for every state
+            array = array[..., None]
+        array = finite(what, array, nv)
+        if not set(array.shape[:-1]) <= {1, *batch} or array.ndim > len(batch) + 1:
+            raise ShapeError(f"{what} has batch shape {array.shape[:-1]}, the state {batch}")
+        result[i] = array
+    return result
 
 
 def gather(robot: Robot, parts: list[Array], batch: tuple[int, ...]) -> Array:

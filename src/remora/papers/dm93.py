@@ -8,15 +8,17 @@ from remora.lazy_names import lazy_names
 if TYPE_CHECKING:
     from remora.dynamics.maximal.image_coordinates import (
         ImageSpaceConstraints,
-        ImageSpaceSolution,
-        ImageSpaceSystem,
         from_image_coordinates,
         image_coordinates,
         image_rates,
         image_space_constraints,
+        project_image_coordinates,
+    )
+    from remora.dynamics.maximal.image_system import (
+        ImageSpaceSolution,
+        ImageSpaceSystem,
         image_space_solution,
         image_space_system,
-        project_image_coordinates,
     )
 
 __all__ = [

@@ -11,7 +11,7 @@ from mechanisms import four_bar, four_bar_angles, stewart
 from numeric import assert_close
 from remora.algebra import pose
 
-METHODS = ("articulated", "composite", "newton_euler")
+METHODS = ("articulated", "composite", "newton_euler", "image_space")
 OBLIQUE = (0.3, -0.7, 1.1)
 A, B, C, D = 1.0, 2.5, 2.0, 3.0
 

@@ -11,7 +11,7 @@ from numeric import assert_close
 from remora.algebra import screw
 from remora.dynamics.constraints.reactions import loop_loads
 
-METHODS = ("articulated", "composite", "newton_euler")
+METHODS = ("articulated", "composite", "newton_euler", "image_space")
 
 
 def case(seed, rotors=False, **options):

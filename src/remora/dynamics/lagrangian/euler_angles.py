@@ -132,7 +132,7 @@ def rate_matrix(robot: Robot, chi: Array) -> Array:
 
 def rate_matrix_inverse(robot: Robot, chi: Array) -> Array:
     """Return T⁻¹ `(..., nv, nv)`, FPG11's matrix [FPG11, eq. 17]: infinite at ±90° of pitch."""
-    return _by_joint(robot, chi, _backward)
+    return _by_joint(robot, chi, body_to_euler_rates)
 
 
 def _coordinates(robot: Robot, q: Array) -> Array:
@@ -193,8 +193,12 @@ def _forward(chi: Array) -> Array:
     return B if chi.shape[-1] == 3 else _diagonal(B, vector.transpose(_rotation(chi)))
 
 
-def _backward(chi: Array) -> Array:
-    """Return the inverse of `_forward` [FPG11, eq. 17]."""
+def body_to_euler_rates(chi: Array) -> Array:
+    """Return the inverse of `_forward`, T⁻¹ `(..., n, n)` of one joint [FPG11, eq. 17].
+
+    Args:
+        chi: roll, pitch, yaw, and for a free joint its position, `(..., n)`.
+    """
     (sr, sp), (cr, cp) = _sines(chi)
     zero, one = np.zeros_like(sr), np.ones_like(sr)
     t = sp / cp

@@ -8,19 +8,23 @@ Baumgarte stabilization (`stabilization`) or project them at intervals.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from remora.algebra import vector
 from remora.algebra.array_ops import Array, ArrayLike, concatenate, is_symbolic, stack
-from remora.dynamics.joint_arrays import LoadedState, batch_shape, external_wrenches, with_batch
-from remora.dynamics.maximal import image_space, joint_equations, saddle_point
-from remora.dynamics.maximal.image_space import Assembled, JointRows
+from remora.dynamics.constraints.loop_kinematics import active_constraints
+from remora.dynamics.joint_arrays import (
+    batch_shape,
+    with_batch,
+)
+from remora.dynamics.maximal import image_rows, image_space, joint_equations, saddle_point
+from remora.dynamics.maximal.image_rows import ClosingRows, JointRows
 from remora.dynamics.maximal.joint_maps import constraint, mass_properties, refuse_unfit
 from remora.dynamics.recursive.outward_pass import moving_links
-from remora.dynamics.refusals import refuse_mimic_joints, without_constraints
+from remora.dynamics.refusals import refuse_mimic_joints
 from remora.errors import InvalidValue
 from remora.model import joints
 from remora.model.joints import kind
@@ -34,49 +38,19 @@ from remora.model.takes_robot import takes_robot
 MANIFOLD_TOLERANCE = 1e-2
 
 
-class ImageSpaceSystem(NamedTuple):
-    """The matrices of [DM93, eq. 30] for a robot of nb bodies, with n = 8 nb.
-
-    Attributes:
-        M: mass matrix, `(..., n, n)`, block-diagonal and singular [eq. 24].
-        h: velocity-dependent forces, `(..., n)` [eq. 25, corrected].
-        F: generalized forces of actuation, gravity and external wrenches, `(..., n)` [eq. 21].
-        Phi: rows of all constraints, `(..., m, n)`: two for every body, then the joints'.
-        gamma: -Φ̇ Q̇, `(..., m)`.
-    """
-
-    M: Array
-    h: Array
-    F: Array
-    Phi: Array
-    gamma: Array
-
-
-class ImageSpaceSolution(NamedTuple):
-    """The solution of [DM93, eq. 30].
-
-    Attributes:
-        acceleration: Q̈, `(..., nb, 8)`.
-        multipliers: λ, `(..., m)`, in the order of `ImageSpaceSystem.Phi`.
-        reactions: the wrenches [f, τ] of the joints' multipliers, `(..., nj, 6)`: on body i through
-            joint i, in its frame, about its origin.
-    """
-
-    acceleration: Array
-    multipliers: Array
-    reactions: Array
-
-
 class ImageSpaceConstraints(NamedTuple):
     """The residuals of the constraints.
 
     Attributes:
         unit: ½(q·q - 1) and q·q_o for every body, `(..., nb, 2)` [DM93, eqs. 3, 4].
         joints: the equations of all joints, `(..., r)`, in order.
+        loops: the equations of the active constraints, `(..., m)`, in order; of a gear modulo full
+            turns, which poses do not determine.
     """
 
     unit: Array
     joints: Array
+    loops: Array
 
 
 @takes_robot
@@ -111,7 +85,7 @@ def image_rates(robot: Robot, q: ArrayLike, v: ArrayLike) -> Array:
 def from_image_coordinates(robot: Robot, Q: ArrayLike, Q_rate: ArrayLike) -> tuple[Array, Array]:
     """Return q `(..., nq)` and v `(..., nv)` for coordinates on the manifold.
 
-    Angles are within ±π; quaternions may have the opposite sign.
+    Angles are within ±π; quaternions may have the opposite sign. Constraints are not considered.
 
     Args:
         robot: the robot.
@@ -119,116 +93,31 @@ def from_image_coordinates(robot: Robot, Q: ArrayLike, Q_rate: ArrayLike) -> tup
         Q_rate: their rates, `(..., nb, 8)`.
     """
     refuse_mimic_joints(robot, "image_space")
-    Qs, rates, batch = _checked(robot, Q, Q_rate)
-    rows = _rows(robot, Qs, rates)
-    _refuse_off_manifold(robot, Qs, rates, rows)
-    return _joint_state(robot, rates, rows, batch)
+    Qs, rates, batch = checked_coordinates(robot, Q, Q_rate)
+    rows = joint_rows_of(robot, Qs, rates)
+    refuse_off_manifold(robot, Qs, rates, rows, [])
+    return joint_state(robot, rates, rows, batch)
 
 
 @takes_robot
-@without_constraints
 def image_space_constraints(robot: Robot, Q: ArrayLike) -> ImageSpaceConstraints:
-    """Return the residuals of the unit conditions and the joints' equations.
+    """Return the residuals of the unit conditions and the equations of joints and constraints.
 
     Args:
         robot: the robot.
         Q: coordinates, `(..., nb, 8)`.
     """
-    Qs, rates, batch = _checked(robot, Q, np.zeros((len(robot.bodies), 8)))
-    return _residuals(Qs, _rows(robot, Qs, rates), batch)
-
-
-@takes_robot
-@without_constraints
-def image_space_system(
-    robot: Robot,
-    Q: ArrayLike,
-    Q_rate: ArrayLike,
-    tau: ArrayLike,
-    wrenches: ArrayLike | None = None,
-) -> ImageSpaceSystem:
-    """Return M, h, F, Φ and γ of M Q̈ + Φᵀ λ = F + h, Φ Q̈ = γ [DM93, eq. 30].
-
-    Args:
-        robot: the robot.
-        Q: coordinates, `(..., nb, 8)`.
-        Q_rate: their rates, `(..., nb, 8)`.
-        tau: generalized forces of the joints, `(..., nv)`.
-        wrenches: external, [f, τ] on each body in its own frame about its origin, `(..., nb, 6)`.
-    """
-    known, _, _, batch = _assembled(robot, Q, Q_rate, tau, wrenches)
-    n, saddle = len(robot.bodies), known.saddle
-    Phi: list[Array] = []
-    for i, body in enumerate(known.bodies):
-        Phi.append(_placed({i: body.unit}, n))
-    for row in known.rows:
-        if row.gamma.shape[-1] > 0:
-            Phi.append(_placed(row.phi, n))
-    h = [b.h for b in known.bodies]
-    F = [b[..., :8] - own for b, own in zip(saddle.B1, h, strict=True)]
-    gamma = [b.unit_rate for b in known.bodies] + [row.gamma for row in known.rows]
-    M = [_placed({i: b.M}, n) for i, b in enumerate(known.bodies)]
-    return ImageSpaceSystem(
-        with_batch(concatenate(M, trailing=2), batch, trailing=2),
-        with_batch(concatenate(h), batch, trailing=1),
-        with_batch(concatenate(F), batch, trailing=1),
-        with_batch(concatenate(Phi, trailing=2), batch, trailing=2),
-        with_batch(concatenate(gamma), batch, trailing=1),
+    Qs, rates, batch = checked_coordinates(robot, Q, np.zeros((len(robot.bodies), 8)))
+    rows = joint_rows_of(robot, Qs, rates)
+    closing = image_rows.closing_rows(robot, rows, Qs, rates)
+    return ImageSpaceConstraints(
+        with_batch(stack([unit_residual(x) for x in Qs], axis=-2), batch, trailing=2),
+        with_batch(concatenate([row.value for row in rows]), batch, trailing=1),
+        with_batch(concatenate([np.zeros(0), *(c.value for c in closing)]), batch, trailing=1),
     )
 
 
 @takes_robot
-@without_constraints
-def image_space_solution(
-    robot: Robot,
-    Q: ArrayLike,
-    Q_rate: ArrayLike,
-    tau: ArrayLike,
-    wrenches: ArrayLike | None = None,
-    stabilization: float = 0.0,
-    tolerance: float = MANIFOLD_TOLERANCE,
-) -> ImageSpaceSolution:
-    """Return Q̈, the multipliers and the corresponding reactions [DM93, eq. 30].
-
-    Args:
-        robot: the robot.
-        Q: coordinates, `(..., nb, 8)`.
-        Q_rate: their rates, `(..., nb, 8)`.
-        tau: generalized forces of the joints, `(..., nv)`.
-        wrenches: external, [f, τ] on each body in its own frame about its origin, `(..., nb, 6)`.
-        stabilization: rate α [1/s] at which violations g decay, g̈ + 2α ġ + α² g = 0 (Baumgarte).
-        tolerance: largest accepted violation by Q and its rate, relative to their size.
-
-    Raises:
-        InvalidValue: if the coordinates or their rates are off the constraint manifold.
-    """
-    known, Qs, rates, batch = _assembled(robot, Q, Q_rate, tau, wrenches, tolerance)
-    saddle = replace(known.saddle, S11_inverse=[body.inverse for body in known.bodies])
-    if stabilization != 0.0:
-        pull = [
-            _pull(_unit(x), _apply(image_space.unit_rows(x), rate), stabilization)
-            for x, rate in zip(Qs, rates, strict=True)
-        ]
-        B1 = [b + concatenate([np.zeros(8), p]) for b, p in zip(saddle.B1, pull, strict=True)]
-        B2 = [
-            b + _pull(row.value, _speed(row, rates), stabilization)
-            for b, row in zip(saddle.B2, known.rows, strict=True)
-        ]
-        saddle = replace(saddle, B1=B1, B2=B2)
-    y, multipliers = saddle_point.solve(saddle)
-    reactions = [
-        image_space.physical_wrench(robot, j, x, -_apply(vector.transpose(row.phi[j]), part))
-        for j, (x, row, part) in enumerate(zip(Qs, known.rows, multipliers, strict=True))
-    ]
-    return ImageSpaceSolution(
-        with_batch(stack([own[..., :8] for own in y], axis=-2), batch, trailing=2),
-        with_batch(concatenate([own[..., 8:] for own in y] + multipliers), batch, trailing=1),
-        with_batch(stack(reactions, axis=-2), batch, trailing=2),
-    )
-
-
-@takes_robot
-@without_constraints
 def project_image_coordinates(
     robot: Robot, Q: ArrayLike, Q_rate: ArrayLike, iterations: int = 4
 ) -> tuple[Array, Array]:
@@ -248,18 +137,22 @@ def project_image_coordinates(
         InvalidValue: if the iteration does not reach the manifold.
     """
     refuse_unfit(robot, "image_space")
-    Qs, rates, batch = _checked(robot, Q, Q_rate)
+    Qs, rates, batch = checked_coordinates(robot, Q, Q_rate)
     zero = [np.zeros(8)] * len(Qs)
     for _ in range(iterations):
-        rows = _rows(robot, Qs, zero)
-        steps = _least_motion(robot, Qs, rows, [_unit(x) for x in Qs], [r.value for r in rows])
+        rows = joint_rows_of(robot, Qs, zero)
+        closing = image_rows.closing_rows(robot, rows, Qs, zero)
+        unit, values = [unit_residual(x) for x in Qs], [row.value for row in (*rows, *closing)]
+        steps = _least_motion(robot, Qs, rows, closing, unit, values)
         Qs = [x + step for x, step in zip(Qs, steps, strict=True)]
-    rows = _rows(robot, Qs, zero)
-    speeds = [_speed(row, rates) for row in rows]
+    rows = joint_rows_of(robot, Qs, zero)
+    closing = image_rows.closing_rows(robot, rows, Qs, zero)
+    speeds = [image_rows.rate_of(row.phi, rates) for row in rows]
+    speeds += [image_rows.rate_of(c.phi, rates) for c in closing]
     unit = [_apply(image_space.unit_rows(x), own) for x, own in zip(Qs, rates, strict=True)]
-    steps = _least_motion(robot, Qs, rows, unit, speeds)
+    steps = _least_motion(robot, Qs, rows, closing, unit, speeds)
     rates = [own + step for own, step in zip(rates, steps, strict=True)]
-    _refuse_off_manifold(robot, Qs, rates, rows, 1e-9, projected=True)
+    refuse_off_manifold(robot, Qs, rates, rows, closing, 1e-9, projected=True)
     return (
         with_batch(stack(Qs, axis=-2), batch, trailing=2),
         with_batch(stack(rates, axis=-2), batch, trailing=2),
@@ -269,22 +162,25 @@ def project_image_coordinates(
 _apply = vector.apply
 
 
-def _checked(
+def checked_coordinates(
     robot: Robot, Q: ArrayLike, Q_rate: ArrayLike
 ) -> tuple[list[Array], list[Array], tuple[int, ...]]:
+    """Return Q and its rate by body, `(..., 8)` each, checked, and the batch shape."""
     n = len(robot.bodies)
     Q, Q_rate = finite("Q", Q, n, 8), finite("Q_rate", Q_rate, n, 8)
     batch = batch_shape(Q[..., 0], Q_rate[..., 0])
     return [Q[..., i, :] for i in range(n)], [Q_rate[..., i, :] for i in range(n)], batch
 
 
-def _rows(robot: Robot, Q: list[Array], rates: list[Array]) -> list[JointRows]:
-    return [image_space.joint_rows(robot, j, Q, rates) for j in range(len(robot.joints))]
+def joint_rows_of(robot: Robot, Q: list[Array], rates: list[Array]) -> list[JointRows]:
+    """Return every joint's equations."""
+    return [image_rows.joint_rows(robot, j, Q, rates) for j in range(len(robot.joints))]
 
 
-def _joint_state(
+def joint_state(
     robot: Robot, rates: list[Array], rows: list[JointRows], batch: tuple[int, ...]
 ) -> tuple[Array, Array]:
+    """Return q and v, from the joints' poses and the rates of Q."""
     own = [
         joint_equations.coordinates(joint, row.X)
         for joint, row in zip(robot.joints, rows, strict=True)
@@ -299,55 +195,33 @@ def _joint_state(
     return q, with_batch(speeds, batch, trailing=1)
 
 
-def _assembled(
-    robot: Robot,
-    Q: ArrayLike,
-    Q_rate: ArrayLike,
-    tau: ArrayLike,
-    wrenches: ArrayLike | None,
-    tolerance: float = MANIFOLD_TOLERANCE,
-) -> tuple[Assembled, list[Array], list[Array], tuple[int, ...]]:
-    refuse_unfit(robot, "image_space")
-    Qs, rates, batch = _checked(robot, Q, Q_rate)
-    tau = velocity(robot, tau, "tau")
-    w = external_wrenches(robot, wrenches)
-    rows = _rows(robot, Qs, rates)
-    _refuse_off_manifold(robot, Qs, rates, rows, tolerance)
-    q, v = _joint_state(robot, rates, rows, batch)
-    batch = batch_shape(q, tau) if w is None else batch_shape(q, tau, w[..., 0, :])
-    return image_space.assembled(robot, LoadedState(q, v, tau, w), Qs, rates), Qs, rates, batch
+def violation(Q: list[Array], rows: Sequence[JointRows], closing: Sequence[ClosingRows]) -> Array:
+    """Return the sum of the squares of all residuals, `(..., 1)`."""
+    g = [*map(unit_residual, Q), *(row.value for row in (*rows, *closing))]
+    return sum((vector.dot(x, x) for x in g if x.shape[-1]), start=np.zeros(1))
 
 
-def _unit(Q: Array) -> Array:
+def unit_residual(Q: Array) -> Array:
     """Return ½(q·q - 1) and q·q_o, `(..., 2)`."""
     q, q_o = Q[..., :4], Q[..., 4:]
     return concatenate([0.5 * (vector.dot(q, q) - 1.0), vector.dot(q, q_o)])
-
-
-def _speed(row: JointRows, rates: list[Array]) -> Array:
-    """Return ġ = Φ Q̇ of a joint."""
-    parts = [_apply(phi, rates[i]) for i, phi in row.phi.items()]
-    return parts[0] if len(parts) == 1 else parts[0] + parts[1]
-
-
-def _pull(g: Array, g_rate: Array, alpha: float) -> Array:
-    return -2.0 * alpha * g_rate - alpha * alpha * g
 
 
 def _least_motion(
     robot: Robot,
     Q: list[Array],
     rows: list[JointRows],
+    closing: list[ClosingRows],
     unit: list[Array],
     values: list[Array],
 ) -> list[Array]:
-    """Return δ with Φ δ = -g and the least δᵀ M δ, per body."""
+    """Return δ with Φ δ = -g and the least δᵀ M δ, per body; g of joints, then of constraints."""
     bodies = [
         image_space.body_equations(mass, inertia, x, np.zeros(8), np.zeros(3), np.zeros(3))
         for (mass, inertia), x in zip(mass_properties(robot), Q, strict=True)
     ]
     S21 = {
-        (j, i): image_space.padded(phi)
+        (j, i): image_rows.padded(phi)
         for j, row in enumerate(rows)
         for i, phi in row.phi.items()
         if row.gamma.shape[-1] > 0
@@ -355,35 +229,26 @@ def _least_motion(
     system = saddle_point.SaddlePointSystem(
         S11=[],
         S11_inverse=[b.inverse for b in bodies],
-        S12={(i, j): vector.transpose(block) for (j, i), block in S21.items()},
+        S12={(i, j): -vector.transpose(block) for (j, i), block in S21.items()},
         S21=S21,
         B1=[concatenate([np.zeros(8), -g]) for g in unit],
-        B2=[-g for g in values],
+        B2=[-g for g in values[: len(rows)]],
     )
-    return [own[..., :8] for own in saddle_point.solve(system)[0]]
-
-
-def _residuals(
-    Q: list[Array], rows: list[JointRows], batch: tuple[int, ...]
-) -> ImageSpaceConstraints:
-    unit = stack([_unit(x) for x in Q], axis=-2)
-    values = concatenate([row.value for row in rows])
-    return ImageSpaceConstraints(
-        with_batch(unit, batch, trailing=2), with_batch(values, batch, trailing=1)
+    loops = image_rows.loop_rows(
+        closing,
+        [-g for g in values[len(rows) :]],
+        lambda _, phi: image_rows.padded(phi),
+        saddle_point.DEPENDENT_SQUARE + 100.0 * violation(Q, rows, closing),
     )
+    return [own[..., :8] for own in saddle_point.solve_with_loops(system, loops)[0]]
 
 
-def _placed(blocks: dict[int, Array], n: int) -> Array:
-    """Return rows `(..., m, 8 n)` with each body's block in its columns."""
-    m = next(iter(blocks.values())).shape[-2]
-    return concatenate([blocks.get(i, np.zeros((m, 8))) for i in range(n)])
-
-
-def _refuse_off_manifold(
+def refuse_off_manifold(
     robot: Robot,
     Q: list[Array],
     rates: list[Array],
     rows: list[JointRows],
+    closing: list[ClosingRows],
     tolerance: float = MANIFOLD_TOLERANCE,
     projected: bool = False,
 ) -> None:
@@ -408,14 +273,19 @@ def _refuse_off_manifold(
     fastest = np.max([np.max(np.abs(x), initial=1.0) for x in rates])
     names = [f"Q[..., {i}, :] of body {body.name!r}" for i, body in enumerate(robot.bodies)]
     for name, x in zip(names, Q, strict=True):
-        off = _unit(x)
+        off = unit_residual(x)
         judge(f"{name} violates q·q = 1 (DM93, eq. 3)", off[..., 0], np.asarray(1.0))
         judge(f"{name} violates q·q_o = 0 (DM93, eq. 4)", off[..., 1], largest)
+    relations: list[tuple[str, JointRows | ClosingRows]] = []
     for joint, row in zip(robot.joints, rows, strict=True):
-        judge(f"Q violates the equations of joint {joint.name!r}", row.value, largest)
+        relations.append((f"joint {joint.name!r}", row))
+    for c, row in zip(active_constraints(robot) if closing else [], closing, strict=True):
+        relations.append((f"constraint {c.name!r}", row))
+    for name, row in relations:
+        judge(f"Q violates the equations of {name}", row.value, largest)
     for name, x, rate in zip(names, Q, rates, strict=True):
         speed = _apply(image_space.unit_rows(x), rate)
         judge(f"the rate of {name} leaves the unit conditions", speed, largest * fastest)
-    for joint, row in zip(robot.joints, rows, strict=True):
-        speed = _speed(row, rates)
-        judge(f"Q_rate leaves the equations of joint {joint.name!r}", speed, largest * fastest)
+    for name, row in relations:
+        speed = image_rows.rate_of(row.phi, rates)
+        judge(f"Q_rate leaves the equations of {name}", speed, largest * fastest)

@@ -14,7 +14,8 @@ closed-form inverse, on and off the manifold. With s = q·q,
     [M Φ_uᵀ; Φ_u 0]⁻¹ = [W diag(J', m 1)⁻¹ Wᵀ/s²  N; Nᵀ  diag(0, -4m)],
 
 where the columns of W are the rates Q̇ of unit ω' and ḋ, and N = [q 0; -q_o q]/s. The joints'
-equations couple the bodies; see `joint_equations`. [DM93] prints [Ġ][J'][Ġ]ᵀ in eq. 25 for
+equations couple the bodies, and those of the active constraints close the chains; see
+`image_rows`. [DM93] prints [Ġ][J'][Ġ]ᵀ in eq. 25 for
 [Ġ]ᵀ[J'][Ġ] and takes ω' with the matrix of the inertial frame: docs/dm93.md lists what is
 corrected here.
 """
@@ -28,14 +29,26 @@ import numpy as np
 from remora.algebra import dual_quaternion as dq
 from remora.algebra import linear, pose, quaternion, vector
 from remora.algebra.array_ops import Array, asarray, concatenate, stack
+from remora.dynamics.constraints.contradictions import satisfying
 from remora.dynamics.joint_arrays import LoadedState, batch_shape, gather, with_batch
-from remora.dynamics.maximal import joint_equations, saddle_point
+from remora.dynamics.maximal import saddle_point
+from remora.dynamics.maximal.image_rows import (
+    ClosingRows,
+    JointRows,
+    closing_rows,
+    joint_rows,
+    loop_rows,
+    padded,
+    rate_of,
+)
 from remora.dynamics.maximal.joint_maps import (
     MaximalSolution,
     constraint,
     mass_properties,
     refuse_unfit,
 )
+from remora.dynamics.maximal.saddle_point import LoopRows
+from remora.dynamics.recursive import articulated_body
 from remora.dynamics.recursive.outward_pass import accelerations_of, moving_links
 from remora.model import joints
 from remora.model.robot import Robot
@@ -89,28 +102,6 @@ class BodyEquations(NamedTuple):
         N = stack([concatenate([q, -q_o]) / s, concatenate([np.zeros_like(q), q]) / s])
         corner = asarray([[0.0, 0.0], [0.0, -4.0]]) * m[..., None]
         return concatenate([concatenate([K, N]), concatenate([_T(N), corner])], trailing=2)
-
-
-class JointRows(NamedTuple):
-    """A joint's equations at a state: Φ Q̈ = γ.
-
-    Attributes:
-        X: the body's pose in the joint frame, `(..., 8)`.
-        bodies: by body, ∂X/∂Q, `(..., 8, 8)`.
-        along: ∂(twist relative to the joint frame)/∂Q̇, by body, `(..., 6, 8)`.
-        value: g, `(..., r)`.
-        phi: Φ by body, `(..., r, 8)`.
-        gamma: -Φ̇ Q̇, `(..., r)`.
-        bias: the relative acceleration at Q̈ = 0, `(..., 6)`.
-    """
-
-    X: Array
-    bodies: dict[int, Array]
-    along: dict[int, Array]
-    value: Array
-    phi: dict[int, Array]
-    gamma: Array
-    bias: Array
 
 
 def coordinates_of(robot: Robot, q: Array) -> list[Array]:
@@ -194,48 +185,12 @@ def _extended(inertia: Array) -> Array:
     return concatenate([upper, concatenate([side, inertia])], trailing=2)
 
 
-def joint_rows(robot: Robot, j: int, Q: list[Array], Q_rate: list[Array]) -> JointRows:
-    """Return joint j's equations; X = (Q_k κ_k)* Q_j κ_j is bilinear in the two bodies' Q."""
-    joint = robot.joints[j]
-    own = dq.conjugate(pose.from_translation(robot.bodies[j].com))
-    moved, moved_rate = dq.mul(Q[j], own), dq.mul(Q_rate[j], own)
-    if joint.parent < 0:
-        still = dq.conjugate(joint.placement)
-        X, X_rate, X_bias = dq.mul(still, moved), dq.mul(still, moved_rate), np.zeros(8)
-        bodies = {j: dq.left(still) @ dq.right(own)}
-    else:
-        k = joint.parent
-        mount = dq.mul(
-            dq.conjugate(pose.from_translation(robot.bodies[k].com)), asarray(joint.placement)
-        )
-        still, still_rate = (dq.conjugate(dq.mul(x[k], mount)) for x in (Q, Q_rate))
-        X = dq.mul(still, moved)
-        X_rate = dq.mul(still_rate, moved) + dq.mul(still, moved_rate)
-        X_bias = 2.0 * dq.mul(still_rate, moved_rate)
-        signs = np.array([1.0, -1.0, -1.0, -1.0] * 2)
-        bodies = {
-            j: dq.left(still) @ dq.right(own),
-            k: dq.right(moved) @ (dq.left(dq.conjugate(mount)) * signs),
-        }
-    G = joint_equations.jacobian(joint, X)
-    back = 2.0 * dq.left(dq.conjugate(X))[..., (1, 2, 3, 5, 6, 7), :]  # 2 vec(X* ·)
-    return JointRows(
-        X=X,
-        bodies=bodies,
-        along={i: back @ D for i, D in bodies.items()},
-        value=joint_equations.values(joint, X),
-        phi={i: G @ D for i, D in bodies.items()},
-        gamma=-(_apply(G, X_bias) + joint_equations.curvature(joint, X, X_rate)),
-        bias=_apply(back, X_bias),
-    )
-
-
 class Assembled(NamedTuple):
     """The assembled saddle-point system, and the data to interpret its solution.
 
     Attributes:
-        saddle: its blocks; ten equations a body, [Q̈, μ] the unknowns of each; without S11 and its
-            inverse, which the bodies have.
+        saddle: its blocks; ten equations a body, [Q̈, μ] the unknowns of each, and -λ those of the
+            constraints; without S11 and its inverse, which the bodies have.
         bodies: the bodies' own equations.
         rows: the joints' equations, without those of prescribed degrees of freedom.
         L: for every joint, from relative motions to its speeds, `(..., nv_i, 6)`.
@@ -250,37 +205,32 @@ class Assembled(NamedTuple):
 def assembled(robot: Robot, state: LoadedState, Q: list[Array], Q_rate: list[Array]) -> Assembled:
     """Assemble [DM93, eq. 30] for a tree: every body's ten equations, every joint's rows."""
     refuse_unfit(robot, "image_space")
-    q, v, tau, wrenches, prescribed = state
-    numbers = mass_properties(robot)
-    bodies: list[BodyEquations] = []
-    for i, (mass, inertia) in enumerate(numbers):
-        force, torque = _known_load(robot, Q[i], i, wrenches)
-        bodies.append(body_equations(mass, inertia, Q[i], Q_rate[i], force, torque))
+    q, v, _, _, prescribed = state
+    loads = applied_loads(robot, state, Q)
+    bodies = [
+        body_equations(mass, inertia, Q[i], Q_rate[i], *loads[i])
+        for i, (mass, inertia) in enumerate(mass_properties(robot))
+    ]
     rows = [joint_rows(robot, j, Q, Q_rate) for j in range(len(robot.joints))]
     L = [constraint(joints.actuation_basis(joint, q)) for joint in robot.joints]
-    B1 = [concatenate([b.F + b.h, b.unit_rate]) for b in bodies]
     B2: list[Array] = []
     S21: dict[tuple[int, int], Array] = {}
-    for j, (joint, row) in enumerate(zip(robot.joints, rows, strict=True)):
+    for j, row in enumerate(rows):
         gamma, phi = row.gamma, row.phi
-        free = {i: L[j] @ D for i, D in row.along.items()}  # the joint's speeds per Q̇
         if j in prescribed:
+            free = {i: L[j] @ D for i, D in row.along.items()}  # the joint's speeds per Q̇
             phi = {i: concatenate([phi[i], free[i]], trailing=2) for i in phi}
             held = prescribed[j] - _apply(L[j], row.bias - _screw_rate(robot, j, q, v))
             gamma = concatenate([gamma, held])
-        else:
-            for i, D in free.items():
-                drive = _apply(_T(D), tau[..., joint.v])
-                B1[i] = B1[i] + concatenate([drive, np.zeros(2)])
         B2.append(gamma)
         if gamma.shape[-1] > 0:
             S21 |= {(j, i): padded(block) for i, block in phi.items()}
     saddle = saddle_point.SaddlePointSystem(
         S11=[],
         S11_inverse=[],
-        S12={(i, j): _T(block) for (j, i), block in S21.items()},
+        S12={(i, j): -_T(block) for (j, i), block in S21.items()},
         S21=S21,
-        B1=B1,
+        B1=[concatenate([b.F + b.h, b.unit_rate]) for b in bodies],
         B2=B2,
     )
     return Assembled(saddle, bodies, rows, L)
@@ -288,18 +238,33 @@ def assembled(robot: Robot, state: LoadedState, Q: list[Array], Q_rate: list[Arr
 
 def solve_image_space(robot: Robot, state: LoadedState) -> MaximalSolution:
     """Return accelerations, reactions and the forces of prescribed joints [DM93, eq. 30]."""
+    return _solution(robot, state)[0]
+
+
+def solve_closed(robot: Robot, state: LoadedState) -> tuple[MaximalSolution, Array]:
+    """Return the solution with active constraints, and their multipliers `(..., m)`, N or N m."""
+    solution, lam = _solution(robot, state)
+    free = articulated_body.hybrid(robot, state)[0]
+    vdot = satisfying(robot, state.q, state.v, solution.vdot, free)
+    return solution._replace(vdot=vdot), lam
+
+
+def _solution(robot: Robot, state: LoadedState) -> tuple[MaximalSolution, Array]:
     Q = coordinates_of(robot, state.q)
     Q_rate = rates_of(robot, Q, [link.twist for link in moving_links(robot, state.q, state.v)])
     known = assembled(robot, state, Q, Q_rate)
-    motion, multipliers = saddle_point.solve(_in_motions(robot, known, Q))
+    closing = closing_rows(robot, known.rows, Q, Q_rate)
+    motion, forces, lam = saddle_point.solve_with_loops(*_in_motions(robot, known, closing, Q))
     y = [
         _apply(motions(x), a) + _unit_acceleration(x, b.unit_rate)
         for x, a, b in zip(Q, motion, known.bodies, strict=True)
     ]
-    return read_solution(robot, state, Q, known, y, multipliers)
+    return read_solution(robot, state, Q, known, y, forces), lam
 
 
-def _in_motions(robot: Robot, known: Assembled, Q: list[Array]) -> saddle_point.SaddlePointSystem:
+def _in_motions(
+    robot: Robot, known: Assembled, closing: list[ClosingRows], Q: list[Array]
+) -> tuple[saddle_point.SaddlePointSystem, LoopRows | None]:
     """Return the system with the unit conditions solved: Q̈ = W a + N γ_u, six unknowns a body.
 
     Wᵀ M W = s² diag(J', m 1) and Wᵀ M N = 0, so that no multiplier of a unit condition is left.
@@ -317,14 +282,16 @@ def _in_motions(robot: Robot, known: Assembled, Q: list[Array]) -> saddle_point.
         upper = concatenate([linear.inverse(asarray(inertia)), zero])
         lower = concatenate([zero, np.eye(3) / asarray(mass)[..., None, None]])
         inverses.append(concatenate([upper, lower], trailing=2) / (s * s))
-    return saddle_point.SaddlePointSystem(
+    system = saddle_point.SaddlePointSystem(
         S11=[],
         S11_inverse=inverses,
-        S12={(i, j): _T(block) for (j, i), block in S21.items()},
+        S12={(i, j): -_T(block) for (j, i), block in S21.items()},
         S21=S21,
         B1=[_apply(_T(Wi), b[..., :8]) for Wi, b in zip(W, known.saddle.B1, strict=True)],
         B2=B2,
     )
+    rest = [c.gamma - rate_of(c.phi, fixed) for c in closing]
+    return system, loop_rows(closing, rest, lambda i, rows: rows @ W[i])
 
 
 def _unit_acceleration(Q: Array, unit_rate: Array) -> Array:
@@ -340,9 +307,9 @@ def read_solution(
     Q: list[Array],
     known: Assembled,
     y: list[Array],
-    multipliers: list[Array],
+    forces: list[Array],
 ) -> MaximalSolution:
-    """Return v̇, forces, the bodies' accelerations and the physical reactions."""
+    """Return v̇, tau, the bodies' accelerations and the physical reactions; `forces` are -λ."""
     q, v, tau, _, prescribed = state
     batch = state.batch
     vdots: list[Array] = []
@@ -353,14 +320,14 @@ def read_solution(
         count = row.gamma.shape[-1]
         if j in prescribed:
             vdots.append(prescribed[j])
-            taus.append(-multipliers[j][..., count:])
+            taus.append(forces[j][..., count:])
         else:
             relative = row.bias
             for i, D in row.along.items():
                 relative = relative + _apply(D, y[i][..., :8])
             vdots.append(_apply(known.L[j], relative - _screw_rate(robot, j, q, v)))
             taus.append(tau[..., joint.v])
-        force = -_apply(_T(row.phi[j]), multipliers[j][..., :count])
+        force = _apply(_T(row.phi[j]), forces[j][..., :count])
         reactions.append(physical_wrench(robot, j, Q[j], force))
         accelerations.append(_body_acceleration(robot, j, Q[j], y[j][..., :8]))
     return MaximalSolution(
@@ -410,21 +377,43 @@ def inverse_image_space(
         B1=[_apply(Wi, b[..., :8]) for Wi, b in zip(W, system.B1, strict=True)],
         B2=system.B2,
     )
-    multipliers = saddle_point.solve_known(projected, second)
-    taus = [-x[..., 6 - link.S.shape[-1] :] for x, link in zip(multipliers, links, strict=True)]
+    forces = saddle_point.solve_known(projected, second)
+    taus = [x[..., 6 - link.S.shape[-1] :] for x, link in zip(forces, links, strict=True)]
     return gather(robot, taus, batch_shape(q, v, vdot))
 
 
-def _known_load(robot: Robot, Q: Array, i: int, wrenches: Array | None) -> tuple[Array, Array]:
-    """Return gravity's and the external force, inertial axes, and torque about the centre."""
-    body = robot.bodies[i]
-    force = asarray(body.mass)[..., None] * asarray(robot.gravity)
-    torque = np.zeros(3)
+def applied_loads(robot: Robot, state: LoadedState, Q: list[Array]) -> list[tuple[Array, Array]]:
+    """Return every body's force R and torque n' of [DM93, eq. 21], `(..., 3)` each.
+
+    R in inertial axes, n' about the centre of mass in body axes: of gravity, external wrenches and
+    the actuation of the joints that are not prescribed.
+    """
+    q, _, tau, wrenches, prescribed = state
+    R = [asarray(body.mass)[..., None] * asarray(robot.gravity) for body in robot.bodies]
+    n: list[Array] = [np.zeros(3)] * len(Q)
+
+    def apply(i: int, wrench: Array) -> tuple[Array, Array]:
+        """Apply a wrench in body i's frame; return it in inertial axes about i's centre of mass."""
+        f, torque = wrench[..., :3], wrench[..., 3:]
+        force, at_com = quaternion.rotate(turn[i], f), torque - vector.cross(robot.bodies[i].com, f)
+        R[i], n[i] = R[i] + force, n[i] + at_com
+        return force, quaternion.rotate(turn[i], at_com)
+
+    turn = [x[..., :4] for x in Q]
     if wrenches is not None:
-        f, t = wrenches[..., i, :3], wrenches[..., i, 3:]
-        force = force + quaternion.rotate(Q[..., :4], f)
-        torque = t - vector.cross(body.com, f)
-    return force, torque
+        for i in range(len(Q)):
+            apply(i, wrenches[..., i, :])
+    for j, joint in enumerate(robot.joints):
+        if j in prescribed or joints.kind(joint).nv == 0:
+            continue
+        drive = _apply(joints.actuation_basis(joint, q), tau[..., joint.v])
+        force, torque = apply(j, drive)
+        if joint.parent >= 0:
+            k = joint.parent
+            arm = pose.translation(Q[j]) - pose.translation(Q[k])
+            back = quaternion.rotate(_conjugate(turn[k]), torque + vector.cross(arm, force))
+            R[k], n[k] = R[k] - force, n[k] - back
+    return list(zip(R, n, strict=True))
 
 
 def _screw_rate(robot: Robot, j: int, q: Array, v: Array) -> Array:
@@ -439,8 +428,3 @@ def _body_acceleration(robot: Robot, i: int, Q: Array, second: Array) -> Array:
     at_com = 2.0 * dq.vec6(dq.mul(dq.conjugate(Q), second))
     rate = at_com[..., :3]
     return concatenate([rate, at_com[..., 3:] - vector.cross(rate, robot.bodies[i].com)])
-
-
-def padded(phi: Array) -> Array:
-    """Return joint rows with zeros for the unit conditions' multipliers, `(..., r, 10)`."""
-    return concatenate([phi, np.zeros((phi.shape[-2], 2))])

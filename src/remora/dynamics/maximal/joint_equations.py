@@ -1,13 +1,14 @@
-"""Algebraic constraint equations of every joint type in the image space [DM93, sections 2, 3].
+"""Algebraic constraint equations of joints and closed chains in the image space [DM93].
 
 The eight components X = (r, d) of the carried body's pose in the joint frame satisfy the two unit
 conditions and 6 - nv equations g(X) = 0. These are at most quadratic in X,
 
-    g(X) = l X + Xᵀ A X,    ∂g/∂X = l + 2 A X,    d²g/dt² = (∂g/∂X) Ẍ + 2 Ẋᵀ A Ẋ,
+    g(X) = k + l X + Xᵀ A X,    ∂g/∂X = l + 2 A X,    d²g/dt² = (∂g/∂X) Ẍ + 2 Ẋᵀ A Ẋ,
 
-so that a joint type is defined by the two constant arrays l and A. The exception is the helical
-joint: its thread couples an angle with a length, which is not polynomial; it adds one analytic
-equation.
+so that a joint type is defined by the constant arrays l and A. A constraint of a joint type has the
+equations of that type, with X the pose of the child's constraint frame in the parent's; a rod has
+[DM93, eq. 29] in space, ½ d·d = ½ (L/2)². The exceptions couple an angle with another coordinate,
+which is not polynomial: the thread of a helical joint, and gears. Each is one analytic equation.
 
 Equations are chosen so that ∂g/∂X has full rank at every configuration and no equation repeats a
 unit condition, hence every multiplier is unique. (For a revolute joint d = 0 has four components,
@@ -26,6 +27,7 @@ from remora.algebra import dual_quaternion as dq
 from remora.algebra import quaternion, vector
 from remora.algebra.array_ops import (
     Array,
+    absolute,
     arctan2,
     asarray,
     concatenate,
@@ -36,53 +38,59 @@ from remora.algebra.array_ops import (
     stack,
 )
 from remora.errors import UnknownName
-from remora.model.joint_types import plane
+from remora.model.constraint import ROD, Constraint
+from remora.model.joint_types import lookup, plane
 from remora.model.robot import Joint
+
+Relation = Joint | Constraint
+"""What allows some relative poses of two frames: a joint of the tree, or a constraint."""
 
 
 class Form(NamedTuple):
-    """Equations l X + Xᵀ A X = 0 of a pose's eight components.
+    """Equations k + l X + Xᵀ A X = 0 of a pose's eight components.
 
     Attributes:
         linear: l, `(n, 8)`.
         quadratic: A, `(n, 8, 8)`, symmetric.
+        constant: k, `(..., n)`.
     """
 
     linear: Array
     quadratic: Array
+    constant: Array = np.zeros(1)
 
 
 class Row(NamedTuple):
-    """The image-space equations of a joint type.
+    """The image-space equations of a joint type or of a rod.
 
     Attributes:
-        form: (joint) -> its polynomial equations.
+        form: (joint or constraint) -> its polynomial equations.
         coordinates: (joint, X) -> joint coordinates `(..., nq_i)` of a pose X that satisfies them.
         thread: whether the thread equation is added (helical joint).
     """
 
-    form: Callable[[Joint], Form]
-    coordinates: Callable[[Joint, Array], Array]
+    form: Callable[[Relation], Form]
+    coordinates: Callable[[Relation, Array], Array]
     thread: bool = False
 
 
-def values(joint: Joint, X: Array) -> Array:
+def values(joint: Relation, X: Array) -> Array:
     """Return g(X), `(..., 6 - nv_i)`: zero where the joint can reach the pose X `(..., 8)`."""
     row = _row(joint)
-    l, A = row.form(joint)
-    g = vector.apply(l, X) + vector.dot(X[..., None, :], _times(A, X))[..., 0]
+    l, A, k = row.form(joint)
+    g = vector.apply(l, X) + vector.dot(X[..., None, :], _times(A, X))[..., 0] + k
     return concatenate([g, _thread(joint, X)]) if row.thread else g
 
 
-def jacobian(joint: Joint, X: Array) -> Array:
+def jacobian(joint: Relation, X: Array) -> Array:
     """Return ∂g/∂X, `(..., 6 - nv_i, 8)`."""
     row = _row(joint)
-    l, A = row.form(joint)
+    l, A, _ = row.form(joint)
     G = l + 2.0 * _times(A, X)
     return concatenate([G, _thread_gradient(joint, X)[..., None, :]], 2) if row.thread else G
 
 
-def curvature(joint: Joint, X: Array, X_rate: Array) -> Array:
+def curvature(joint: Relation, X: Array, X_rate: Array) -> Array:
     """Return the part of d²g/dt² without Ẍ, Ẋᵀ (∂²g/∂X²) Ẋ, `(..., 6 - nv_i)`."""
     row = _row(joint)
     A = row.form(joint).quadratic
@@ -90,7 +98,7 @@ def curvature(joint: Joint, X: Array, X_rate: Array) -> Array:
     return concatenate([g, _thread_curvature(joint, X, X_rate)]) if row.thread else g
 
 
-def coordinates(joint: Joint, X: Array) -> Array:
+def coordinates(joint: Relation, X: Array) -> Array:
     """Return the coordinates `(..., nq_i)` at which the joint has the pose X; angles in ±π.
 
     Full turns of a helical joint follow from its travel; for other joints they cannot be determined
@@ -99,10 +107,10 @@ def coordinates(joint: Joint, X: Array) -> Array:
     return _row(joint).coordinates(joint, X)
 
 
-def _row(joint: Joint) -> Row:
-    if joint.kind not in EQUATIONS:
-        raise UnknownName("kind of joint with algebraic equations", joint.kind, EQUATIONS)
-    return EQUATIONS[joint.kind]
+def _row(joint: Relation) -> Row:
+    if joint.kind not in _ROWS:
+        raise UnknownName("kind of joint with algebraic equations", joint.kind, _ROWS)
+    return _ROWS[joint.kind]
 
 
 def _times(A: Array, X: Array) -> Array:
@@ -163,61 +171,122 @@ def _together(*forms: Form) -> Form:
     return Form(np.concatenate([f[0] for f in forms]), np.concatenate([f[1] for f in forms]))
 
 
-def _none(joint: Joint) -> Form:
+def _none(joint: Relation) -> Form:
     return Form(np.zeros((0, 8)), np.zeros((0, 8, 8)))
 
 
-def _fixed(joint: Joint) -> Form:
+def _fixed(joint: Relation) -> Form:
     return _together(_turned(*_E3), _shifted(*_E3))
 
 
-def _revolute(joint: Joint) -> Form:
+def _revolute(joint: Relation) -> Form:
     e1, e2, _ = plane(joint.axes[0])
     return _together(_turned(e1, e2), _place_in_body_axes(*_E3))
 
 
-def _prismatic(joint: Joint) -> Form:
+def _prismatic(joint: Relation) -> Form:
     e1, e2, _ = plane(joint.axes[0])
     return _together(_turned(*_E3), _shifted(e1, e2))
 
 
-def _cylindrical(joint: Joint) -> Form:
+def _cylindrical(joint: Relation) -> Form:
     e1, e2, _ = plane(joint.axes[0])
     return _together(_turned(e1, e2), _shifted(e1, e2))
 
 
-def _universal(joint: Joint) -> Form:
+def _universal(joint: Relation) -> Form:
     a, b = joint.axes
     return _together(_crossing(a, b), _place_in_body_axes(*_E3))
 
 
-def _planar(joint: Joint) -> Form:
+def _planar(joint: Relation) -> Form:
     e1, e2, n = joint.axes
     return _together(_turned(e1, e2), _place_in_joint_axes(n))
 
 
-def _cartesian(joint: Joint) -> Form:
+def _cartesian(joint: Relation) -> Form:
     return _turned(*_E3)
 
 
-def _spherical(joint: Joint) -> Form:
+def _spherical(joint: Relation) -> Form:
     return _place_in_body_axes(*_E3)
 
 
-# The thread of a helical joint -------------------------------------------------------------------
+def _rod(rod: Relation) -> Form:
+    """Return ½ d·d - ½ (L/2)² = 0: both origins are L apart [DM93, eqs. 29, 32]."""
+    assert isinstance(rod, Constraint)
+    A = np.zeros((1, 8, 8))
+    A[0, 4:, 4:] = 0.5 * _E4
+    half = 0.5 * asarray(rod.length)[..., None]
+    return Form(np.zeros((1, 8)), A, -0.5 * half * half)
 
 
-def _half_turn(joint: Joint, X: Array) -> tuple[Array, Array]:
+# Angle and travel: threads and gears -------------------------------------------------------------
+
+
+class Coordinate(NamedTuple):
+    """The coordinate of a joint with one degree of freedom at a pose X with rate Ẋ.
+
+    Attributes:
+        value: angle within ±π, or travel, `(..., 1)`.
+        gradient: by X, `(..., 8)`.
+        curvature: the part of its second derivative without Ẍ, `(..., 1)`.
+    """
+
+    value: Array
+    gradient: Array
+    curvature: Array
+
+
+def coordinate(joint: Joint, X: Array, X_rate: Array) -> Coordinate:
+    """Return the coordinate of a joint with one degree of freedom, rotation or translation."""
+    value = coordinates(joint, X)
+    if rotates(joint):
+        return Coordinate(value, _turn_gradient(joint, X), _turn_curvature(joint, X, X_rate))
+    return Coordinate(value, _travel_gradient(joint, X), _travel_curvature(joint, X_rate))
+
+
+def rotates(joint: Joint) -> bool:
+    """Tell whether the first coordinate of a joint is an angle."""
+    return lookup(joint.kind).freedoms[0].coordinate_unit == "rad"
+
+
+def gear_value(gear: Constraint, leading: Joint, driven: Joint, gap: Array) -> Array:
+    """Return q_child - ratio q_parent - offset, `(..., 1)`, without full turns.
+
+    Poses do not determine full turns: of the values that belong to the same poses the smallest.
+    Between two rotations up to ten turns of the leading joint are considered; these are all for a
+    ratio of two integers up to 21.
+    """
+    ratio = asarray(gear.ratio)[..., None]
+    if rotates(leading) and rotates(driven):
+        gaps = [_without_turns(gap + 2.0 * np.pi * n * ratio, 1.0) for n in range(-10, 11)]
+        least = gaps[10]
+        for other in gaps:
+            least = select(less(absolute(other), absolute(least)), other, least)
+        return least
+    if rotates(leading) or rotates(driven):
+        return _without_turns(gap, 1.0 if rotates(driven) else ratio)
+    return gap
+
+
+def _without_turns(gap: Array, per_radian: Array | float) -> Array:
+    """Return the gap within half a turn of zero, `(..., 1)`."""
+    angle = gap / per_radian
+    return per_radian * arctan2(sin(angle), cos(angle))
+
+
+def _half_turn(joint: Relation, X: Array) -> tuple[Array, Array]:
     """Return cosine and sine of half the angle about the axis, `(..., 1)`, times |r|."""
     return X[..., :1], vector.dot(X[..., 1:4], joint.axes[0])
 
 
-def _travel(joint: Joint, X: Array) -> Array:
+def _travel(joint: Relation, X: Array) -> Array:
     """Return the position along the axis, `(..., 1)` [m]."""
     return 2.0 * vector.dot(_vec(_product_with_conjugate(X[..., 4:], X[..., :4])), joint.axes[0])
 
 
-def _thread(joint: Joint, X: Array) -> Array:
+def _thread(joint: Relation, X: Array) -> Array:
     """Return 2h sin((s/h - θ)/2), `(..., 1)`: travel minus pitch times angle, modulo full turns."""
     c, s = _half_turn(joint, X)
     h = asarray(joint.pitch)[..., None]
@@ -226,24 +295,40 @@ def _thread(joint: Joint, X: Array) -> Array:
     return select(flat, _travel(joint, X), 2.0 * h * sin(0.5 * turns - arctan2(s, c)))
 
 
-def _thread_gradient(joint: Joint, X: Array) -> Array:
-    """Return the gradient `(..., 8)` of s - h θ, θ = 2 atan2(a·vec(r), r0)."""
-    a = joint.axes[0]
-    A = _place_in_joint_axes(a).quadratic[0]
-    c, s = _half_turn(joint, X)
-    turn = concatenate([-s, c * a, 0.0 * X[..., 4:]])
+def _thread_gradient(joint: Relation, X: Array) -> Array:
+    """Return the gradient `(..., 8)` of s - h θ."""
     h = asarray(joint.pitch)[..., None]
-    return 2.0 * vector.apply(A, X) - h * (2.0 / (c * c + s * s)) * turn
+    return _travel_gradient(joint, X) - h * _turn_gradient(joint, X)
 
 
-def _thread_curvature(joint: Joint, X: Array, X_rate: Array) -> Array:
+def _thread_curvature(joint: Relation, X: Array, X_rate: Array) -> Array:
     """Return the part of (s - h θ)¨ without Ẍ, `(..., 1)`."""
-    A = _place_in_joint_axes(joint.axes[0]).quadratic[0]
+    h = asarray(joint.pitch)[..., None]
+    return _travel_curvature(joint, X_rate) - h * _turn_curvature(joint, X, X_rate)
+
+
+def _travel_gradient(joint: Relation, X: Array) -> Array:
+    """Return the gradient `(..., 8)` of s = 2 a·vec(d r*)."""
+    return 2.0 * vector.apply(_place_in_joint_axes(joint.axes[0]).quadratic[0], X)
+
+
+def _travel_curvature(joint: Relation, X_rate: Array) -> Array:
+    """Return the part of s̈ without Ẍ, `(..., 1)`."""
+    return vector.dot(X_rate, _travel_gradient(joint, X_rate))
+
+
+def _turn_gradient(joint: Relation, X: Array) -> Array:
+    """Return the gradient `(..., 8)` of θ = 2 atan2(a·vec(r), r0)."""
+    c, s = _half_turn(joint, X)
+    turn = concatenate([-s, c * joint.axes[0], 0.0 * X[..., 4:]])
+    return (2.0 / (c * c + s * s)) * turn
+
+
+def _turn_curvature(joint: Relation, X: Array, X_rate: Array) -> Array:
+    """Return the part of θ̈ without Ẍ, `(..., 1)`."""
     (c, s), (dc, ds) = _half_turn(joint, X), _half_turn(joint, X_rate)
     size = c * c + s * s
-    bend = -4.0 * (c * dc + s * ds) * (c * ds - s * dc) / (size * size)
-    h = asarray(joint.pitch)[..., None]
-    return 2.0 * vector.dot(X_rate, vector.apply(A, X_rate)) - h * bend
+    return -4.0 * (c * dc + s * ds) * (c * ds - s * dc) / (size * size)
 
 
 # Coordinates of a pose ---------------------------------------------------------------------------
@@ -257,7 +342,7 @@ def _vec(a: Array) -> Array:
     return a[..., 1:]
 
 
-def _angle(joint: Joint, X: Array) -> Array:
+def _angle(joint: Relation, X: Array) -> Array:
     """Return the angle about the axis within ±π, `(..., 1)`."""
     return _twice(*_half_turn(joint, X))
 
@@ -272,7 +357,7 @@ def _place(X: Array) -> Array:
     return 2.0 * _vec(_product_with_conjugate(X[..., 4:], X[..., :4]))
 
 
-def _helical_angle(joint: Joint, X: Array) -> Array:
+def _helical_angle(joint: Relation, X: Array) -> Array:
     """Return the angle within ±π plus the full turns given by the travel."""
     h = asarray(joint.pitch)[..., None]
     flat = less(h * h, 1e-30)
@@ -281,7 +366,7 @@ def _helical_angle(joint: Joint, X: Array) -> Array:
     return turned + arctan2(sin(rest), cos(rest))
 
 
-def _universal_angles(joint: Joint, X: Array) -> Array:
+def _universal_angles(joint: Relation, X: Array) -> Array:
     """Return q1 from b in the joint's axes, q2 from a in the body's axes."""
     a, b = joint.axes
     r = X[..., :4]
@@ -299,34 +384,34 @@ def _turn_about(axis: Array, start: Array, end: Array) -> Array:
     )
 
 
-def _planar_coordinates(joint: Joint, X: Array) -> Array:
+def _planar_coordinates(joint: Relation, X: Array) -> Array:
     e1, e2, n = joint.axes
     p = _place(X)
     angle = _twice(X[..., :1], vector.dot(X[..., 1:4], n))
     return concatenate([vector.dot(p, e1), vector.dot(p, e2), angle])
 
 
-def _no_coordinates(joint: Joint, X: Array) -> Array:
+def _no_coordinates(joint: Relation, X: Array) -> Array:
     return X[..., :0]
 
 
-def _angle_and_travel(joint: Joint, X: Array) -> Array:
+def _angle_and_travel(joint: Relation, X: Array) -> Array:
     return concatenate([_angle(joint, X), _travel(joint, X)])
 
 
-def _cartesian_coordinates(joint: Joint, X: Array) -> Array:
+def _cartesian_coordinates(joint: Relation, X: Array) -> Array:
     return _place(X)
 
 
-def _orientation(joint: Joint, X: Array) -> Array:
+def _orientation(joint: Relation, X: Array) -> Array:
     return quaternion.normalize(X[..., :4])
 
 
-def _pose(joint: Joint, X: Array) -> Array:
+def _pose(joint: Relation, X: Array) -> Array:
     return dq.normalize(X)
 
 
-#: The algebraic equations of every joint type, by name.
+#: The algebraic equations of every joint type, by name. Constraints of these types have the same.
 EQUATIONS: dict[str, Row] = {
     "fixed": Row(_fixed, _no_coordinates),
     "revolute": Row(_revolute, _angle),
@@ -339,3 +424,5 @@ EQUATIONS: dict[str, Row] = {
     "spherical": Row(_spherical, _orientation),
     "free": Row(_none, _pose),
 }
+
+_ROWS = {**EQUATIONS, ROD: Row(_rod, _no_coordinates)}

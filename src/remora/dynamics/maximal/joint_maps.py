@@ -126,5 +126,6 @@ def refuse_unfit(robot: Robot, formulation: str) -> None:
             what = "mass" if np.any(mass <= 0.0) else "inertia about one of its axes"
             raise InvalidValue(
                 f"body {body.name!r} has no {what}: S is singular, for the formulation "
-                f"{formulation!r} inverts every body's inertia; use formulation='articulated'"
+                f"{formulation!r} inverts every body's inertia; use formulation='articulated', or "
+                "replace the body by a constraint: a link between two pins is a rod"
             )

@@ -2,16 +2,26 @@
 
 VT18 integrate every body's twist as a state. A joint's motion is then the difference of the twists
 on its two sides. VT18's joint frame i is our body frame.
+
+The generalized coordinates Γ of [VT18, eq. 42, Table 3] are those of q, but for spherical joints,
+which have Euler angles 3-2-1 [φ, θ, ψ]: roll, pitch, yaw.
 """
 
 from __future__ import annotations
 
-from remora.algebra import linear, screw, vector
-from remora.algebra.array_ops import Array, ArrayLike, concatenate, stack
-from remora.dynamics.joint_arrays import batch_shape
+import numpy as np
+
+from remora.algebra import dual_quaternion as dq
+from remora.algebra import linear, quaternion, screw, vector
+from remora.algebra.array_ops import Array, ArrayLike, concatenate, is_symbolic, stack
+from remora.dynamics.joint_arrays import batch_shape, with_batch
+from remora.dynamics.lagrangian.euler_angles import SINGULAR, body_to_euler_rates
+from remora.dynamics.maximal.joint_maps import constraint
+from remora.dynamics.refusals import refuse_mimic_joints
+from remora.errors import InvalidValue
 from remora.model import joints
 from remora.model.numbers import finite
-from remora.model.robot import Robot
+from remora.model.robot import Joint, Robot
 from remora.model.state import configuration, velocity
 from remora.model.takes_robot import takes_robot
 from remora.model.topology import incidence_matrix, negatives, positives
@@ -114,6 +124,84 @@ def constraint_violation(
             part = part - vector.apply(S, _coordinates_along(S, part))
         result.append(part)
     return stack(result, axis=-2)
+
+
+@takes_robot
+def generalized_coordinates(robot: Robot, q: ArrayLike) -> Array:
+    """Return Γ `(..., n)` of all joints but free ones, which are the bases [VT18, eq. 42, Table 3].
+
+    Args:
+        robot: the robot, without mimic joints.
+        q: configuration, `(..., nq)`.
+    """
+    q = configuration(robot, q)
+    parts = [_coordinates(joint, q) for joint in _without_bases(robot)]
+    return with_batch(concatenate([np.zeros(0), *parts]), batch_shape(q), trailing=1)
+
+
+@takes_robot
+def from_generalized_coordinates(robot: Robot, Gamma: ArrayLike, q: ArrayLike) -> Array:
+    """Return the configuration `(..., nq)` with Γ [VT18, Table 3], and free joints as in q.
+
+    Args:
+        robot: the robot, without mimic joints.
+        Gamma: generalized coordinates, `(..., n)`, as from `generalized_coordinates`.
+        q: configuration, `(..., nq)`; only the coordinates of free joints matter.
+    """
+    q, moved = configuration(robot, q), _without_bases(robot)
+    count = sum(joints.kind(joint).nv for joint in moved)
+    Gamma = finite("Gamma", Gamma, count)
+    parts: list[Array] = []
+    start = 0
+    for joint in robot.joints:
+        if joints.is_free(joint):
+            parts.append(q[..., joint.q])
+            continue
+        own = Gamma[..., start : start + joints.kind(joint).nv]
+        start += joints.kind(joint).nv
+        parts.append(own if joints.in_coordinates(joint) else quaternion.from_rpy(own))
+    return with_batch(concatenate(parts), batch_shape(q, Gamma), trailing=1)
+
+
+@takes_robot
+def rate_maps(robot: Robot, q: ArrayLike) -> tuple[Array, ...]:
+    """Return L_J `(..., d_j, 8)` of every joint, Γ̇_J = L_J ω_{i/k} [VT18, eq. 47, Table 6].
+
+    Those of free joints, which are no part of Γ, map to the twist's components.
+
+    Args:
+        robot: the robot, without mimic joints.
+        q: configuration, `(..., nq)`.
+
+    Raises:
+        InvalidValue: for a spherical joint at a pitch θ of ±90°, where its L is infinite.
+    """
+    refuse_mimic_joints(robot, "newton_euler")
+    q = configuration(robot, q)
+    maps: list[Array] = []
+    for joint in robot.joints:
+        if joints.is_free(joint) or joints.in_coordinates(joint):
+            maps.append(dq.pure(constraint(joints.actuation_basis(joint, q))))
+            continue
+        angles = _coordinates(joint, q)
+        if not is_symbolic(angles) and np.any(np.abs(np.cos(angles[..., 1])) < SINGULAR):
+            raise InvalidValue(
+                f"joint {joint.name!r} is at a pitch of ±90°, where the Euler angles 3-2-1 of "
+                "VT18, Table 6, are singular; q has its quaternion"
+            )
+        L = body_to_euler_rates(angles)
+        maps.append(dq.pure(concatenate([L, np.zeros_like(L)])))
+    return tuple(with_batch(L, batch_shape(q), trailing=2) for L in maps)
+
+
+def _without_bases(robot: Robot) -> list[Joint]:
+    refuse_mimic_joints(robot, "newton_euler")
+    return [joint for joint in robot.joints if not joints.is_free(joint)]
+
+
+def _coordinates(joint: Joint, q: Array) -> Array:
+    own = q[..., joint.q]
+    return own if joints.in_coordinates(joint) else quaternion.to_rpy(own)
 
 
 def _across(robot: Robot, q: Array, s: Array) -> list[Array]:

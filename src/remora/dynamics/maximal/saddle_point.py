@@ -20,6 +20,9 @@ from remora.errors import InvalidValue
 
 #: The place of the rows of closed loops among the joints: before the first, thus eliminated last.
 LOOP = -1
+#: Square of the sine below which a row of closed loops counts as dependent on the earlier ones. Of
+#: 250 random robots rounding leaves up to 1.4e-12 for dependent rows, independent ones have 1.5e-6.
+DEPENDENT_SQUARE = 1e-10
 
 
 class LoopRows(NamedTuple):
@@ -29,11 +32,13 @@ class LoopRows(NamedTuple):
         S12: by body, `(..., n, m)`.
         S21: by body, `(..., m, n)`.
         B2: `(..., m)`.
+        dependent: see `orthogonal.solve_semidefinite`.
     """
 
     S12: dict[int, Array]
     S21: dict[int, Array]
     B2: Array
+    dependent: Array | float = DEPENDENT_SQUARE
 
 
 @dataclass(frozen=True)
@@ -113,7 +118,7 @@ def solve_with_loops(
             for k in around:
                 block = row @ S12[i, k]
                 G[j, k] = G[j, k] + block if (j, k) in G else block
-    T = _block_solve(G, h)
+    T = _block_solve(G, h, DEPENDENT_SQUARE if loops is None else loops.dependent)
     y: list[Array] = []
     for i, (inverse, b) in enumerate(zip(system.S11_inverse, system.B1, strict=True)):
         rest = b
@@ -145,7 +150,9 @@ def solve_known(system: SaddlePointSystem, y: list[Array]) -> list[Array]:
     return [T[i] for i in range(len(rest))]
 
 
-def _block_solve(G: dict[tuple[int, int], Array], h: dict[int, Array]) -> dict[int, Array]:
+def _block_solve(
+    G: dict[tuple[int, int], Array], h: dict[int, Array], dependent: Array | float
+) -> dict[int, Array]:
     """Solve G T = h for symmetric block-sparse G, eliminating the last joint first, loops last."""
     near: dict[int, set[int]] = {}
     for j, k in G:
@@ -167,7 +174,7 @@ def _block_solve(G: dict[tuple[int, int], Array], h: dict[int, Array]) -> dict[i
     T = dict(h)
     if size is not None:  # minus the mobility of the loops, negative semi-definite
         diagonal = stack([-size[..., i, i] for i in range(size.shape[-1])])
-        T[LOOP] = orthogonal.solve_semidefinite(-G[LOOP, LOOP], -h[LOOP], diagonal)
+        T[LOOP] = orthogonal.solve_semidefinite(-G[LOOP, LOOP], -h[LOOP], diagonal, dependent)
     for j in sorted(factors):
         rest = h[j]
         for k in near.get(j, ()):
