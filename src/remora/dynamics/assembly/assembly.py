@@ -297,7 +297,9 @@ class Assembly:
     ) -> WrenchParts:
         """Return the inertial, Coriolis, gravity and external parts of the wrenches at all joints.
 
-        The arguments are those of `inverse_dynamics` [SA24, section IV].
+        The inertial part is that of vdot, the Coriolis part that of v, in the frames of the bodies.
+        SA24 splits by the motions of the centres of mass: `rm.papers.sa24.wrench_parts`. The
+        arguments are those of `inverse_dynamics`.
         """
         return composition.wrench_parts(
             self.parts, self._arguments(q, v, vdot, "vdot", wrenches, None)

@@ -91,11 +91,11 @@ class PartLoads(NamedTuple):
 
 
 class WrenchParts(NamedTuple):
-    """Parts of the wrenches [f, τ] at all joints, each `(..., nb, 6)`, frames of their bodies.
+    """Parts of the wrenches [f, τ] at all joints, each `(..., nb, 6)`.
 
     Attributes:
-        inertial: Γ_M, of the accelerations vdot.
-        coriolis: Γ_C, of the velocities.
+        inertial: Γ_M, of accelerations.
+        coriolis: Γ_C, of velocities.
         gravity: Γ_g.
         external: Γ_Z, what the joints bear of external wrenches on the bodies.
     """
@@ -145,10 +145,9 @@ def readings(parts: Sequence[Part], arguments: Arguments) -> dict[str, SensorRea
 
 
 def wrench_parts(parts: Sequence[Part], arguments: Arguments) -> WrenchParts:
-    """Return the parts of the wrenches at all joints [SA24, section IV, eqs. 9, 10].
+    """Return the parts of the wrenches at all joints, of v̇, v, gravity and external wrenches.
 
-    SA24 prints Γ_M = N(X, 0, Ξ̇), Γ_C = N(X, Ξ, 0), Γ_g = N(X, 0, 0); their sum contains gravity
-    three times. Here it is taken out of all but Γ_g, so that the parts add up to Γ.
+    `mass_center_wrenches.wrench_parts` has SA24's split, by the motions of the centres of mass.
     """
     for part in parts:
         if part.module is None:
