@@ -39,8 +39,8 @@ DATA = re.compile(
 #: Other libraries, and what pages quote of them.
 FOREIGN = (
     "cupy", "dask_jobqueue", "data.ctrl", "dataclasses", "frame.attrs", "functools", "jax",
-    "keys.", "math", "model.config", "model.joints", "mujoco", "np", "numpy", "package.", "pandas", "pin",
-    "pinocchio", "plt", "robot.con", "robot.n_links_joints", "robot.n_q", "scipy",
+    "keys.", "math", "model.config", "model.joints", "mujoco", "np", "numpy", "package.",
+    "pandas", "pin", "pinocchio", "plt", "robot.con", "robot.n_links_joints", "robot.n_q", "scipy",
 )  # fmt: skip
 
 
