@@ -135,3 +135,101 @@ def test_the_inertial_frame_follows_the_centre_of_mass(tmp_path):
     merged = Ported(tmp_path, text, merge=True).robot
     moved = merged.replace_body("bus", com=(0.1, 0.2, 0.3))
     assert_close(moved.bodies[0].inertial_placement, frame)
+
+
+# The toolkit's calls ---------------------------------------------------------------------------
+
+SPART = rm.papers.spart17
+
+
+@pytest.mark.parametrize("variant", ["plain", "tool", "base"])
+@pytest.mark.parametrize("root", [False, True])
+def test_the_calls_of_the_toolkit(variant, root, tmp_path):
+    p = Ported(tmp_path, urdf(5, VARIANTS[variant], root), merge=False, seed=4)
+    robot, tree, n = p.robot, p.tree, p.tree.n
+    q, v = SPART.state(robot, p.R0, p.r0, p.qm, p.u[:6], p.u[6:])
+    assert_close(q, p.q)
+    assert_close(v, p.v)
+    where = spart_again.kinematics(*p.at)
+    found = SPART.kinematics(robot, q)
+    assert_close(found.RL, where.RL[1:])
+    assert_close(found.rL, where.rL[1:])
+    for ours, theirs in zip(found, (where.RJ, None, where.rJ, None, where.e, where.g), strict=True):
+        if theirs is not None:
+            assert_close(ours, theirs)
+    t0, tL = SPART.velocities(robot, q, v)
+    twists = [J @ p.u for J in spart_again.link_jacobians(tree, where)]
+    assert_close(t0, twists[0])
+    assert_close(tL, twists[1:])
+    for i, name in enumerate(tree.names):
+        point = where.rL[i] + p.rng.normal(size=3)
+        J = np.concatenate(SPART.jacobians(robot, q, point, name), axis=-1)
+        assert_close(J, spart_again.jacobian_of_point(tree, where, i, point))
+    M0, Mm = SPART.composite_body_masses(robot, q)
+    H = spart_again.inertia(*p.at)
+    P0 = np.kron(np.eye(2), np.eye(3))
+    P0[:3, :3] = p.R0
+    assert_close(P0.T @ M0 @ P0, H[:6, :6])
+    for joint, e, g, M in zip(tree.joints, where.e, where.g, Mm, strict=True):
+        if joint.column >= 0:
+            arm = np.zeros(3), e
+            screw = arm if joint.kind == "prismatic" else (e, np.cross(e, g))
+            column = np.concatenate(screw)
+            assert_close(column @ M @ column, H[6 + joint.column, 6 + joint.column])
+    check_dynamics(p, q, v, H, where, n)
+
+
+def check_dynamics(p, q, v, H, where, n):
+    """FD, ID and Floating_ID against H q̈ + C q̇ = τ + Nᵀ w."""
+    robot, tree, rng = p.robot, p.tree, p.rng
+    bias = spart_again.bias(*p.at, p.u)
+    tau, udot = rng.normal(size=6 + n), rng.normal(size=6 + n)
+    w = rng.normal(size=(len(tree.links), 6))
+    felt = spart_again.loads(tree, where, w)
+    free = np.linalg.solve(H, tau - bias)
+    loaded = np.linalg.solve(H, tau + felt - bias)
+    for wrenches, expected in (((), free), ((w[0], w[1:]), loaded)):
+        found = SPART.flying_forward_dynamics(robot, q, v, tau[:6], tau[6:], *wrenches)
+        assert_close(np.concatenate(found), expected, rtol=1e-11)
+    found = SPART.flying_inverse_dynamics(robot, q, v, udot[:6], udot[6:], w[0], w[1:])
+    assert_close(np.concatenate(found), H @ udot + bias - felt, rtol=1e-11)
+    taum, u0dot = SPART.floating_base_inverse_dynamics(robot, q, v, udot[6:], w[0], w[1:])
+    on_base = np.linalg.solve(H[:6, :6], (felt - bias)[:6] - H[:6, 6:] @ udot[6:])
+    assert_close(u0dot, on_base, rtol=1e-11)
+    both = np.concatenate([on_base, udot[6:]])
+    assert_close(taum, (H @ both + bias - felt)[6:], rtol=1e-11)
+
+
+def test_calls_of_merged_robots_and_of_batches(tmp_path):
+    """Dynamics does not depend on whether links were merged; many states are one call."""
+    text = urdf(6, VARIANTS["base and tool"])
+    apart, merged = (Ported(tmp_path, text, merge, seed=2) for merge in (False, True))
+    tau = apart.rng.normal(size=6 + apart.tree.n)
+    one, other = (
+        SPART.flying_forward_dynamics(p.robot, p.q, p.v, tau[:6], tau[6:]) for p in (apart, merged)
+    )
+    assert_close(np.concatenate(one), np.concatenate(other), rtol=1e-11)
+    robot, nb = apart.robot, len(apart.robot.bodies)
+    q, v = rm.random_state(robot, 1, (2, 3))
+    w = apart.rng.normal(size=(2, 3, nb, 6))
+    calls = (
+        lambda k: SPART.kinematics(robot, q[k]),
+        lambda k: SPART.velocities(robot, q[k], v[k]),
+        lambda k: SPART.jacobians(robot, q[k], w[k][..., 0, :3], 2),
+        lambda k: SPART.composite_body_masses(robot, q[k]),
+        lambda k: SPART.flying_forward_dynamics(
+            robot, q[k], v[k], v[k][..., :6], v[k][..., 6:], w[k][..., 0, :], w[k][..., 1:, :]
+        ),
+        lambda k: SPART.flying_inverse_dynamics(robot, q[k], v[k], v[k][..., :6], v[k][..., 6:]),
+        lambda k: SPART.floating_base_inverse_dynamics(robot, q[k], v[k], v[k][..., 6:]),
+    )
+    for call in calls:
+        for many, single in zip(call(...), call((1, 2)), strict=True):
+            assert many.shape == (2, 3, *single.shape)
+            assert_close(many[1, 2], single, rtol=1e-11)
+    lone = rm.Builder().body("bus", 3.0, (0.1, 0, 0), (1, 2, 3)).joint("b", "free", None, "bus")
+    lone = lone.build()
+    found = SPART.kinematics(lone, rm.neutral(lone))
+    assert [x.shape for x in found] == [(0, 3, 3), (0, 3, 3), (0, 3), (0, 3), (0, 3), (0, 3)]
+    with pytest.raises(rm.errors.ShapeError, match="tau0 must have shape"):
+        SPART.flying_forward_dynamics(robot, q, v, tau[6:], tau[6:])

@@ -23,6 +23,7 @@ from remora.algebra.array_ops import (
     stack,
 )
 from remora.dynamics.joint_arrays import batch_shape, with_batch
+from remora.dynamics.kinematics import poses
 from remora.dynamics.recursive.outward_pass import Link, moving_links
 from remora.errors import InvalidValue, ShapeError
 from remora.model import joints
@@ -94,15 +95,16 @@ def joint_axes(robot: Robot, q: ArrayLike) -> Array:
         q: configuration, `(..., nq)`.
     """
     q = configuration(robot, q)
-    links = _links(robot, q, None)
+    x = poses(robot, q)
     axes: list[Array] = []
-    for joint, link in zip(robot.joints[1:], links[1:], strict=True):
+    for i, joint in enumerate(robot.joints[1:], start=1):
         if len(joint.axes) > 1 or (len(joint.axes) == 0 and joints.kind(joint).nv > 0):
             raise InvalidValue(
                 f"joint {joint.name!r} of kind {joint.kind!r} has no single axis e_i; its screws "
                 "are the columns of rm.papers.spart17.natural_orthogonal_complement(robot, q).N_d"
             )
-        axes.append(_apply(link.R, joint.axes[0]) if len(joint.axes) else np.zeros(3))
+        turn = pose.to_rotation_matrix(x[..., i, :])
+        axes.append(_apply(turn, joint.axes[0]) if len(joint.axes) else np.zeros(3))
     joined = stack(axes, axis=-2) if axes else np.zeros((0, 3))
     return with_batch(joined, q.shape[:-1], trailing=2)
 
