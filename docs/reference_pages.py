@@ -424,11 +424,10 @@ def paper_page(paper: str) -> str:
     """Return the page of a paper: its equations, tables, figures and algorithms by number."""
     rows = [("number", "what", "functions", "file", "test", "note")]
     for row in index(paper):
-        number = f"({row.number})" if row.number[0].isdigit() else row.number
         names = ", ".join(function_link(name) for name in row.functions)
         files = ", ".join(f"``{file}``" for file in row.files)
         test = f"``{row.test}``" if row.test else ""
-        rows.append((number, row.what, names, files, test, row.note))
+        rows.append((row.title, row.what, names, files, test, row.note))
     table = ".. list-table::\n   :header-rows: 1\n\n" + "\n".join(
         "   * - " + "\n     - ".join(row) for row in rows
     )

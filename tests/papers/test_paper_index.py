@@ -13,6 +13,10 @@ TESTS = Path(__file__).resolve().parents[1]
 SOURCE = Path(rm.__file__).parent
 #: What each paper numbers, by reading it.
 NUMBERED = {
+    "FPG11": [
+        *range(1, 45), "A.1", "A.2", "A.3", "B.1", "B.2", *(f"C.{n}" for n in range(1, 8)),
+        "Figure 1", "Proposition A.1",
+    ],
     "SPART17": [
         *range(1, 52), "Table 1", "Table 2", *(f"Figure {n}" for n in range(1, 8)),
     ],
@@ -46,6 +50,9 @@ def test_a_row_is_true(row):
     if row.functions:
         file, _, function = row.test.partition("::")
         assert function in functions_of(file), row.test
+        text = (TESTS / file).read_text(encoding="utf-8")
+        leaves = [name.rpartition(".")[2] for name in row.functions]
+        assert any(leaf in text for leaf in leaves), f"{file} has none of {leaves}"
     else:
         assert row.note, "a row without a function says why"
 

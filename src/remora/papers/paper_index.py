@@ -17,7 +17,7 @@ from typing import Any
 from remora.errors import UnknownName
 
 #: The papers with a table.
-PAPERS = ("SPART17",)
+PAPERS = ("FPG11", "SPART17")
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,11 @@ class PaperRow:
     note: str
 
     @property
+    def title(self) -> str:
+        """The number as papers refer to it: "(46)", "Table 1"."""
+        return self.number if " " in self.number else f"({self.number})"
+
+    @property
     def files(self) -> tuple[str, ...]:
         """Source files of the functions, in the package."""
         root = Path(inspect.getfile(import_module("remora"))).parent
@@ -54,8 +59,7 @@ class PaperRow:
 
     def __str__(self) -> str:
         """Return the row as a few lines of text."""
-        title = f"({self.number})" if self.number[0].isdigit() else self.number
-        lines = [f"{self.paper} {title}: {self.what}"]
+        lines = [f"{self.paper} {self.title}: {self.what}"]
         for head, text in (
             ("functions", ", ".join(self.functions)), ("files", ", ".join(self.files)),
             ("test", self.test), ("note", self.note),
@@ -116,14 +120,14 @@ def _rows(paper: str) -> Iterator[PaperRow]:
 
 
 def _numbers(text: str) -> Iterator[str]:
-    """Yield the numbers of "12-15", of "Figures 1-3", or a single one as it stands."""
-    match = re.fullmatch(r"(?:(\w+)s )?(\d+)-(\d+)", text)
+    """Yield the numbers of "12-15" or "A.1-A.3", or a single one as it stands."""
+    match = re.fullmatch(r"(\w\.)?(\d+)-(?:\w\.)?(\d+)", text)
     if match is None:
         yield text
         return
-    kind, first, last = match.groups()
+    part, first, last = match.groups()
     for n in range(int(first), int(last) + 1):
-        yield f"{kind} {n}" if kind else str(n)
+        yield f"{part or ''}{n}"
 
 
 def named(name: str) -> Any:
