@@ -26,6 +26,10 @@ NUMBERED = {
     "SPART17": [
         *range(1, 52), "Table 1", "Table 2", *(f"Figure {n}" for n in range(1, 8)),
     ],
+    "VT18": [
+        *range(1, 79), *(f"Table {n}" for n in range(1, 7)), *(f"Figure {n}" for n in range(1, 9)),
+        *(f"Lemma {n}" for n in range(1, 4)), "Algorithm 1",
+    ],
 }  # fmt: skip
 
 
