@@ -1,8 +1,9 @@
-"""The pages of the reference and the tables of source files, made when Sphinx runs.
+"""The pages of the reference and of the papers, and the tables of source files, made by Sphinx.
 
 `write` fills the folder `docs/reference`, which git ignores: one page for each topic of `rm`, one
-for each namespace (a module among the public names, such as `rm.algebra`), and one with the first
-sentences of all source files. A public name whose home is in no topic is an error: extend `TOPICS`.
+for each namespace (a module among the public names, such as `rm.algebra`), one for each paper with
+its equations, and one with the first sentences of all source files. A public name whose home is in
+no topic is an error: extend `TOPICS`.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from typing import Any
 
 import remora
 from remora.lazy_names import homes_of_names, source_of
+from remora.papers.paper_index import PAPERS, index
 
 SOURCE = Path(remora.__file__).parent
 #: Modules that pages describe although `rm` has no name for them.
@@ -166,7 +168,9 @@ class Reference:
         files = {f"{page.file}.rst": page.text() for page in self.pages}
         if len(files) < len(self.pages):
             raise ValueError("two pages of the reference have the same file")
-        return files | {"index.rst": index_page(self.pages), "files.rst": files_page()}
+        papers = {f"{file_of_paper(paper)}.rst": paper_page(paper) for paper in PAPERS}
+        others = {"index.rst": index_page(self.pages), "files.rst": files_page()}
+        return files | papers | others
 
 
 def names_of(module: types.ModuleType) -> list[str]:
@@ -389,7 +393,8 @@ def first_sentence(text: str) -> str:
 
 
 def index_page(pages: list[Page]) -> str:
-    """Return the first page of the reference: all names, by page."""
+    """Return the first page of the reference: all names, by page, and the papers."""
+    papers = [file_of_paper(paper) for paper in PAPERS]
     parts = [
         heading("Reference"),
         "Every public name, from the docstrings. `Array` is a NumPy array of floats, or of CasADi "
@@ -398,14 +403,45 @@ def index_page(pages: list[Page]) -> str:
         "Examples need `import numpy as np` and `import remora as rm`.",
         ".. py:module:: remora",
         ".. toctree::\n   :maxdepth: 1\n   :hidden:\n\n"
-        + "\n".join(f"   {page.file}" for page in pages),
+        + "\n".join(f"   {file}" for file in (*(page.file for page in pages), *papers)),
     ]
     for page in pages:
         full = [*page.objects, *(f"{page.module}.{name}" for name in page.aliases)]
         names = (f":py:obj:`~{name}`" for name in sorted(full))
         about = ", ".join(names) if page.objects else first_sentence(page.introduction)
         parts.append(f":doc:`{page.file}`\n   {about}")
+    for file in papers:
+        parts.append(f":doc:`{file}`\n   Every equation by its number.")
     return "\n\n".join(parts) + "\n"
+
+
+def file_of_paper(paper: str) -> str:
+    """Return the name of the page of a paper's equations."""
+    return f"equations_{paper.lower()}"
+
+
+def paper_page(paper: str) -> str:
+    """Return the page of a paper: its equations, tables, figures and algorithms by number."""
+    rows = [("number", "what", "functions", "file", "test", "note")]
+    for row in index(paper):
+        names = ", ".join(function_link(name) for name in row.functions)
+        files = ", ".join(f"``{file}``" for file in row.files)
+        test = f"``{row.test}``" if row.test else ""
+        rows.append((row.title, row.what, names, files, test, row.note))
+    table = ".. list-table::\n   :header-rows: 1\n\n" + "\n".join(
+        "   * - " + "\n     - ".join(row) for row in rows
+    )
+    introduction = (
+        f"Where the equations, tables, figures and algorithms of {paper} are; in Python, "
+        f"``rm.papers.index({paper!r})``. Files are in ``src/remora``, tests in ``tests``."
+    )
+    return "\n\n".join((heading(f"{paper}, every equation"), introduction, table)) + "\n"
+
+
+def function_link(name: str) -> str:
+    """Return a link to a public name, or another name as code."""
+    public = name.startswith("rm.")
+    return f":py:obj:`{name} <remora{name[2:]}>`" if public else f"``{name}``"
 
 
 def files_page() -> str:

@@ -63,7 +63,6 @@ class Unmerged:
         path = folder / f"{name}.urdf"
         self.data = json.loads((folder / f"{name}.json").read_text())
         self.robot = rm.load(path, merge_fixed=False)
-        self.base = inertial_placements(path)[self.robot.bodies[0].name]
         self.layout = rm.layouts.spart(self.robot)
         ids = self.data["robot"]["link_id"]
         numbered = {name: n for n, name in enumerate(sorted(ids, key=ids.get))}

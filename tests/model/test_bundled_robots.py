@@ -170,3 +170,20 @@ def test_the_yaml_files_are_read_the_same_without_merging():
         name = file.stem
         robot = read_yaml(file).build()
         assert len(robot.bodies) == len(load(name).bodies)
+
+
+@pytest.mark.parametrize("links", [2, 3])
+def test_the_planar_robots_have_the_numbers_of_spart17(links):
+    """Table 2: homogeneous; the first joint within ±90°, the others within ±115°."""
+    robot = load("spart17_planar" if links == 2 else "spart17_planar_3")
+    base, *arm = robot.bodies
+    assert base.mass == 100.0
+    assert base.inertia[2, 2] == pytest.approx(100.0 * (0.75**2 + 0.75**2) / 12)
+    assert len(arm) == links
+    for body, joint in zip(arm, robot.joints[1:], strict=True):
+        assert body.mass == 10.0
+        assert list(body.com) == [0.25, 0, 0]
+        assert body.inertia[2, 2] == pytest.approx(10.0 * (0.5**2 + 0.05**2) / 12)
+        limit = np.radians(90.0 if body is arm[0] else 115.0)
+        assert joint.limits.upper[0] == pytest.approx(limit)
+        assert joint.limits.lower[0] == pytest.approx(-limit)

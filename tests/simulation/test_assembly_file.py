@@ -92,3 +92,45 @@ def test_bundled_assemblies():
     assert len({id(robot) for robot in mobile.subsystems.values()}) == 3  # one robot a file
     with pytest.raises(rm.errors.UnknownName, match="no bundled assembly named 'sa25'"):
         rm.load_assembly("sa25")
+
+
+def dh(a, alpha, d, theta):
+    """Rz(θ) Tz(d) Tx(a) Rx(α), written out."""
+    (ct, ca), (st, sa) = np.cos([theta, alpha]), np.sin([theta, alpha])
+    return np.array(
+        [
+            [ct, -st * ca, st * sa, a * ct],
+            [st, ct * ca, -ct * sa, a * st],
+            [0, sa, ca, d],
+            [0, 0, 0, 1],
+        ]
+    )
+
+
+def test_the_arms_have_the_numbers_of_table_4():
+    """SA24, Table IV: the same three links in all arms, prismatic in subsystems 3 and 7."""
+    half = np.pi / 2
+    table = [
+        ((0, half, 0.187, half), (0, -0.187, 0), 0.8, 0.8),
+        ((0, half, 0.43, half), (0, -0.195, 0), 0.5, 0.5),
+        ((0, 0, 0, 0), (0, 0, 0.235), 0.1, 0.1),
+    ]
+    branched = rm.load_assembly("sa24_branched")
+    for name, robot in branched.subsystems.items():
+        kind = "prismatic" if name in ("3", "7") else "revolute"
+        assert [joint.kind for joint in robot.joints] == [kind] * 3
+        before = np.eye(4)
+        for k, (numbers, com, mass, inertia) in enumerate(table):
+            frame = robot.frame(f"link{k + 1}_dh")
+            x = rm.frame_pose(robot, rm.neutral(robot), frame)
+            T = rm.algebra.pose.to_matrix(x)
+            np.testing.assert_allclose(T, before @ dh(*numbers), atol=1e-15)
+            body = robot.bodies[k]
+            there = rm.algebra.pose.transform_point(frame.placement, np.array(com))
+            np.testing.assert_allclose(body.com, there, atol=1e-15)
+            assert body.mass == mass
+            np.testing.assert_allclose(body.inertia, inertia * np.eye(3), atol=1e-15)
+            before = T
+    base = rm.load_assembly("sa24_mobile").subsystems["1"]
+    assert base.bodies[0].mass == 80.0
+    np.testing.assert_array_equal(base.bodies[0].inertia, 40.0 * np.eye(3))

@@ -2,6 +2,7 @@
 
 Links are the robot's bodies, base first; t_i = [ω_i, ṙ_i] is the twist of link i's centre of mass
 and q̇ = [q̇_0, q̇_m] with q̇_0 = [ω_0 in the base's axes, ṙ_0 in inertial axes] [SPART17, eq. 14].
+The axes of ω_0 are those of the base's inertial frame (`Body.inertial_frame`).
 All joint types are supported: where SPART has a vector p_i, a joint with several degrees of freedom
 has one column for each. `rm.layouts.spart` converts q, v and forces to SPART's and back.
 """
@@ -19,10 +20,10 @@ from remora.algebra.array_ops import (
     ArrayLike,
     asarray,
     concatenate,
-    is_symbolic,
     stack,
 )
 from remora.dynamics.joint_arrays import batch_shape, with_batch
+from remora.dynamics.kinematics import poses
 from remora.dynamics.recursive.outward_pass import Link, moving_links
 from remora.errors import InvalidValue, ShapeError
 from remora.model import joints
@@ -94,15 +95,16 @@ def joint_axes(robot: Robot, q: ArrayLike) -> Array:
         q: configuration, `(..., nq)`.
     """
     q = configuration(robot, q)
-    links = _links(robot, q, None)
+    x = poses(robot, q)
     axes: list[Array] = []
-    for joint, link in zip(robot.joints[1:], links[1:], strict=True):
+    for i, joint in enumerate(robot.joints[1:], start=1):
         if len(joint.axes) > 1 or (len(joint.axes) == 0 and joints.kind(joint).nv > 0):
             raise InvalidValue(
                 f"joint {joint.name!r} of kind {joint.kind!r} has no single axis e_i; its screws "
                 "are the columns of rm.papers.spart17.natural_orthogonal_complement(robot, q).N_d"
             )
-        axes.append(_apply(link.R, joint.axes[0]) if len(joint.axes) else np.zeros(3))
+        turn = pose.to_rotation_matrix(x[..., i, :])
+        axes.append(_apply(turn, joint.axes[0]) if len(joint.axes) else np.zeros(3))
     joined = stack(axes, axis=-2) if axes else np.zeros((0, 3))
     return with_batch(joined, q.shape[:-1], trailing=2)
 
@@ -139,21 +141,17 @@ def twist_propagation(robot: Robot, q: ArrayLike) -> Array:
 
 
 @takes_robot
-def natural_orthogonal_complement(
-    robot: Robot, q: ArrayLike, base_frame: ArrayLike | None = None
-) -> NaturalOrthogonalComplement:
+def natural_orthogonal_complement(robot: Robot, q: ArrayLike) -> NaturalOrthogonalComplement:
     """Return N = N_l N_d with t = N q̇ [SPART17, eqs. 16-21].
 
     Args:
         robot: the robot.
         q: configuration, `(..., nq)`.
-        base_frame: pose `(8,)` of SPART's base frame in the base link's; its axes are those of
-            ω_0. By default that of the file, `Body.inertial_frame`, or the link's own axes.
     """
     q = configuration(robot, q)
     links = _links(robot, q, None)
     N_l = _flat(_propagation(robot, links))
-    N_d = _diagonal(robot, q, links, base_frame)
+    N_d = _diagonal(robot, q, links)
     batch = q.shape[:-1]
     return NaturalOrthogonalComplement(
         *(with_batch(x, batch, trailing=2) for x in (N_l @ N_d, N_l, N_d))
@@ -161,56 +159,47 @@ def natural_orthogonal_complement(
 
 
 @takes_robot
-def natural_orthogonal_complement_rate(
-    robot: Robot, q: ArrayLike, v: ArrayLike, base_frame: ArrayLike | None = None
-) -> Array:
+def natural_orthogonal_complement_rate(robot: Robot, q: ArrayLike, v: ArrayLike) -> Array:
     """Return Ṅ = Ṅ_l N_d + N_l Ṅ_d, `(..., 6 nb, nv)`: ṫ = N q̈ + Ṅ q̇ [SPART17, eqs. 22-24].
 
     Args:
         robot: the robot.
         q: configuration, `(..., nq)`.
         v: velocity, `(..., nv)`, as everywhere in Remora.
-        base_frame: as for `natural_orthogonal_complement`.
     """
     q, v = configuration(robot, q), velocity(robot, v)
     links = _links(robot, q, v)
     N_l, N_l_rate = _flat(_propagation(robot, links)), _flat(_propagation_rate(robot, links))
-    N_d = _diagonal(robot, q, links, base_frame)
-    rate = N_l_rate @ N_d + N_l @ _diagonal_rate(robot, q, v, links, base_frame)
+    N_d = _diagonal(robot, q, links)
+    rate = N_l_rate @ N_d + N_l @ _diagonal_rate(robot, q, v, links)
     return with_batch(rate, batch_shape(q, v), trailing=2)
 
 
 @takes_robot
-def generalized_inertia(
-    robot: Robot, q: ArrayLike, base_frame: ArrayLike | None = None
-) -> Partition:
+def generalized_inertia(robot: Robot, q: ArrayLike) -> Partition:
     """Return H = Nᵀ M N in blocks, M = diag(I_i, m_i 1) [SPART17, eqs. 30, 35, 39, 44].
 
     Args:
         robot: the robot, on a free base.
         q: configuration, `(..., nq)`.
-        base_frame: as for `natural_orthogonal_complement`.
     """
     q = configuration(robot, q)
-    N = natural_orthogonal_complement(robot, q, base_frame).N
+    N = natural_orthogonal_complement(robot, q).N
     return _partition(robot, _T(N) @ (_masses(robot, q) @ N))
 
 
 @takes_robot
-def convective_inertia(
-    robot: Robot, q: ArrayLike, v: ArrayLike, base_frame: ArrayLike | None = None
-) -> Partition:
+def convective_inertia(robot: Robot, q: ArrayLike, v: ArrayLike) -> Partition:
     """Return C = Nᵀ(M Ṅ + Ṁ N) in blocks, Ṁ = diag(ω_i × I_i, 0) [SPART17, eqs. 32, 40, 45].
 
     Args:
         robot: the robot, on a free base.
         q: configuration, `(..., nq)`.
         v: velocity, `(..., nv)`, as everywhere in Remora.
-        base_frame: as for `natural_orthogonal_complement`.
     """
     q, v = configuration(robot, q), velocity(robot, v)
-    N = natural_orthogonal_complement(robot, q, base_frame).N
-    rate = natural_orthogonal_complement_rate(robot, q, v, base_frame)
+    N = natural_orthogonal_complement(robot, q).N
+    rate = natural_orthogonal_complement_rate(robot, q, v)
     inertias = link_inertias(robot, q)
     turning = [
         _skew(link.omega) @ inertias[..., i, :, :] for i, link in enumerate(_links(robot, q, v))
@@ -253,7 +242,7 @@ def floating_convective_inertia(robot: Robot, q: ArrayLike, joint_speeds: ArrayL
     base = _apply(follow, speeds)
     # Remora's base twist: own axes, of the link frame's origin
     (link, *_) = _links(robot, q, None)
-    omega, rdot = base[..., :3], _apply(_T(link.R), base[..., 3:])
+    omega, rdot = _apply(_base_axes(robot), base[..., :3]), _apply(_T(link.R), base[..., 3:])
     v0 = concatenate([omega, rdot - _cross(omega, asarray(robot.bodies[0].com))])
     C = convective_inertia(robot, q, concatenate([v0, speeds]))
     lift = _T(follow)  # -H0mᵀ H0⁻¹
@@ -277,6 +266,12 @@ def _partition(robot: Robot, A: Array) -> Partition:
 
 def _links(robot: Robot, q: Array, v: Array | None) -> list[_LinkMotion]:
     """Return every link in inertial axes."""
+    for body in robot.bodies:
+        if not body.is_centred:
+            raise InvalidValue(
+                f"fixed links were merged into body {body.name!r}; SPART counts them as links: "
+                "load the robot with merge_fixed=False"
+            )
     names = [joint.name for joint in robot.joints if joint.mimic is not None]
     if names:
         raise InvalidValue(f"SPART does not support mimic joints ({', '.join(names)})")
@@ -367,25 +362,6 @@ def _masses(robot: Robot, q: Array) -> Array:
     )
 
 
-def _base_axes(robot: Robot, base_frame: ArrayLike | None) -> Array:
-    """Return the axes of ω_0 in the base link's, `(3, 3)`."""
-    given = robot.bodies[0].inertial_frame if base_frame is None else base_frame
-    if given is None:
-        return np.eye(3)
-    frame = asarray(given)
-    if frame.shape != (8,):
-        raise ShapeError(f"base_frame must be a pose of shape (8,), not {frame.shape}")
-    com = asarray(robot.bodies[0].com)
-    off = 0.0 if is_symbolic(com) else np.abs(pose.translation(frame) - com).max()
-    if off > 1e-9 * (1.0 if is_symbolic(com) else 1.0 + np.abs(com).max()):
-        why = "; load it with merge_fixed=False" if base_frame is None else ""
-        raise InvalidValue(
-            f"the base frame is {off:.3g} m away from the base's centre of mass, where SPART's "
-            f"base frame has its origin{why}"
-        )
-    return pose.to_rotation_matrix(frame)
-
-
 def _screws(robot: Robot, q: Array, links: list[_LinkMotion], i: int) -> tuple[Array, Array]:
     """Return the joint's columns, angular and linear at link i's centre of mass, inertial axes."""
     S, link = joints.motion_subspace(robot.joints[i], q), links[i]
@@ -393,26 +369,22 @@ def _screws(robot: Robot, q: Array, links: list[_LinkMotion], i: int) -> tuple[A
     return turn, link.R @ S[..., 3:, :] - _skew(link.r - link.p) @ turn
 
 
-def _base_columns(robot: Robot, link: _LinkMotion, base_frame: ArrayLike | None) -> Array:
-    """Return P_0 = [R_0 0; 0 1] [SPART17, eq. 20]."""
-    return _spread(link.R @ _base_axes(robot, base_frame), np.eye(3))
+def _base_axes(robot: Robot) -> Array:
+    """Return the axes of ω_0, those of the base's inertial frame, in the base link's, `(3, 3)`."""
+    return pose.to_rotation_matrix(robot.bodies[0].inertial_placement)
 
 
-def _diagonal(
-    robot: Robot, q: Array, links: list[_LinkMotion], base_frame: ArrayLike | None
-) -> Array:
+def _diagonal(robot: Robot, q: Array, links: list[_LinkMotion]) -> Array:
     _require_free_base(robot)
-    blocks = [_base_columns(robot, links[0], base_frame)]
+    blocks = [_spread(links[0].R @ _base_axes(robot), np.eye(3))]  # P_0 of (20)
     for i in range(1, len(links)):
         blocks.append(concatenate(list(_screws(robot, q, links, i)), trailing=2))
     return _block_diagonal(blocks)
 
 
-def _diagonal_rate(
-    robot: Robot, q: Array, v: Array, links: list[_LinkMotion], base_frame: ArrayLike | None
-) -> Array:
+def _diagonal_rate(robot: Robot, q: Array, v: Array, links: list[_LinkMotion]) -> Array:
     """Return Ṅ_d: Ω_i p_i, and the terms of the joint's travel and changing motion subspace."""
-    turned = links[0].R @ _base_axes(robot, base_frame)
+    turned = links[0].R @ _base_axes(robot)
     blocks = [_spread(_skew(links[0].omega) @ turned, np.zeros((3, 3)))]
     for i in range(1, len(links)):
         link = links[i]

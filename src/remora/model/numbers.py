@@ -47,6 +47,20 @@ def finite(what: str, x: ArrayLike, *trailing: int) -> Array:
     return array
 
 
+def unit_pose(what: str, x: ArrayLike) -> Array:
+    """Return an argument as unit dual quaternions `(..., 8)`, or raise."""
+    array = finite(what, x, 8)
+    if not is_symbolic(array):
+        off = float(np.max(pose_error(array), initial=0.0))
+        if off > UNIT_TOLERANCE:
+            raise InvalidValue(
+                f"{what} is not a pose: its real part must have length 1 and be orthogonal to its "
+                f"dual part, to {UNIT_TOLERANCE:g} (off by {off:.3g}); see "
+                "rm.algebra.dual_quaternion.normalize"
+            )
+    return array
+
+
 def numeric(what: str, x: ArrayLike) -> Array:
     """Return an argument as an array of numbers or symbols, or raise."""
     refuse_other_arrays(x, what)

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
-from remora.algebra import dual_quaternion
+from remora.algebra import dual_quaternion, pose
 from remora.algebra.array_ops import Array, ArrayLike, asarray, is_symbolic
 from remora.errors import ShapeError, UnknownName
 from remora.model.constraint import Constraint, switched
@@ -69,6 +69,21 @@ class Body(ByValue):
     inertia: Array
     geometry: tuple[Geometry, ...] = ()
     inertial_frame: tuple[float, ...] | None = None
+
+    @property
+    def inertial_placement(self) -> Array:
+        """Pose of the inertial frame in the body's, `(8,)`: by default at `com`, unrotated."""
+        if self.inertial_frame is None:
+            return pose.from_translation(self.com)
+        return np.array(self.inertial_frame)
+
+    @property
+    def is_centred(self) -> bool:
+        """Whether the inertial frame is at the centre of mass; not if fixed links were merged."""
+        if self.inertial_frame is None or is_symbolic(self.com):
+            return True
+        off = np.abs(pose.translation(self.inertial_placement) - self.com).max()
+        return bool(off <= 1e-9 * (1.0 + np.abs(self.com).max()))
 
     def __repr__(self) -> str:
         """Return name and mass."""
@@ -274,8 +289,13 @@ class Robot(ByValue):
         return dataclasses.replace(self, **changes)
 
     def replace_body(self, body: str | int, /, **changes: Any) -> Robot:
-        """Return a copy in which one body has another `mass`, `com`, `inertia` or `geometry`."""
-        return self.replace(bodies=_replaced(self.bodies, self.body_index(body), changes))
+        """Return a copy in which one body has another `mass`, `com`, `inertia` or `geometry`.
+
+        An inertial frame at the centre of mass moves with it.
+        """
+        index = self.body_index(body)
+        changes = _with_inertial_frame(self.bodies[index], changes)
+        return self.replace(bodies=_replaced(self.bodies, index, changes))
 
     def replace_joint(self, joint: str | int, /, **changes: Any) -> Robot:
         """Return a copy in which one joint has another `placement`, `pitch`, `damping`, ...
@@ -338,6 +358,17 @@ def _replaced(items: Named[P], index: int, changes: dict[str, Any]) -> list[P]:
     return [
         dataclasses.replace(item, **changes) if i == index else item for i, item in enumerate(items)
     ]
+
+
+def _with_inertial_frame(body: Body, changes: dict[str, Any]) -> dict[str, Any]:
+    """Return the changes of a body, with its inertial frame where that was at the old `com`."""
+    if body.inertial_frame is None or "com" not in changes or not body.is_centred:
+        return changes
+    com = asarray(changes["com"])
+    if is_symbolic(com) or com.shape != (3,):
+        return changes
+    moved = pose.from_parts(body.inertial_placement[:4], com)
+    return {"inertial_frame": tuple(moved.tolist())} | changes
 
 
 def _with_arrays(item: P, what: str) -> P:

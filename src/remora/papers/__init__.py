@@ -1,4 +1,4 @@
-"""The five papers: what only their readers look for, a module for each."""
+"""The five papers: what only their readers look for, a module for each, and `index`."""
 
 import sys
 from typing import TYPE_CHECKING
@@ -7,8 +7,9 @@ from remora.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from remora.papers import dm93, fpg11, sa24, spart17, vt18
+    from remora.papers.paper_index import PaperIndex, PaperRow, index
 
-__all__ = ["dm93", "fpg11", "sa24", "spart17", "vt18"]
+__all__ = ["PaperIndex", "PaperRow", "dm93", "fpg11", "index", "sa24", "spart17", "vt18"]
 
 if not TYPE_CHECKING:
     __getattr__, __dir__ = lazy_names(sys.modules[__name__])

@@ -12,9 +12,19 @@ if TYPE_CHECKING:
         separated_velocity,
     )
     from remora.dynamics.lagrangian.equivalent_manipulator import equivalent_state
+    from remora.dynamics.lagrangian.link_jacobians import (
+        link_adjoint,
+        link_adjoint_partials,
+        link_jacobian,
+        link_jacobian_partials,
+    )
 
 __all__ = [
     "equivalent_state",
+    "link_adjoint",
+    "link_adjoint_partials",
+    "link_jacobian",
+    "link_jacobian_partials",
     "separated_coriolis_matrix",
     "separated_mass_matrix",
     "separated_velocity",

@@ -9,6 +9,12 @@ if TYPE_CHECKING:
     from remora.dynamics.assembly.compiled_assembly import CompiledAssembly
     from remora.dynamics.assembly.connection import Connection
     from remora.dynamics.assembly.interconnection_graph import InterconnectionGraph
+    from remora.dynamics.assembly.mass_center_wrenches import (
+        MassCenterMotions,
+        joint_wrenches,
+        mass_center_motions,
+        wrench_parts,
+    )
     from remora.dynamics.assembly.sensor_reading import (
         PointReading,
         SensorReading,
@@ -30,6 +36,7 @@ __all__ = [
     "Connection",
     "ForwardSubsystem",
     "InterconnectionGraph",
+    "MassCenterMotions",
     "PointReading",
     "SensorReading",
     "SensorRecording",
@@ -37,7 +44,10 @@ __all__ = [
     "Subsystem",
     "SubsystemAccelerations",
     "SubsystemLoads",
+    "joint_wrenches",
+    "mass_center_motions",
     "split_robot",
+    "wrench_parts",
 ]
 
 if not TYPE_CHECKING:

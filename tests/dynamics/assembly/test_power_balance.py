@@ -46,7 +46,7 @@ def test_the_wrong_sign_is_named():
 
 def test_samples_without_power_say_nothing():
     assembly, samples = measured("actuation", moving=False)
-    with pytest.raises(rm.RemoraError, match="'load0' exchanges no power with its predecessor"):
+    with pytest.raises(rm.RemoraError, match="'load0' exchanges too little power"):
         assembly.check_energy(*samples)
     with pytest.raises(rm.RemoraError, match="no subsystem is a black box with a predecessor"):
         rm.Assembly({"arm": arm()}).check_energy(*samples)

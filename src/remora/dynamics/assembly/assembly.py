@@ -153,7 +153,7 @@ class Assembly:
 
     def part(self, name: str) -> Part:
         """Return the part with that name; its slices are `.q`, `.v` and `.bodies`."""
-        if name not in self._index:
+        if not isinstance(name, str) or name not in self._index:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UnknownName("subsystem", name, self._index)
         return self.parts[self._index[name]]
 
@@ -297,7 +297,9 @@ class Assembly:
     ) -> WrenchParts:
         """Return the inertial, Coriolis, gravity and external parts of the wrenches at all joints.
 
-        The arguments are those of `inverse_dynamics` [SA24, section IV].
+        The inertial part is that of vdot, the Coriolis part that of v, in the frames of the bodies.
+        SA24 splits by the motions of the centres of mass: `rm.papers.sa24.wrench_parts`. The
+        arguments are those of `inverse_dynamics`.
         """
         return composition.wrench_parts(
             self.parts, self._arguments(q, v, vdot, "vdot", wrenches, None)
@@ -337,13 +339,20 @@ class Assembly:
         )
 
     def check_energy(
-        self, q: ArrayLike, v: ArrayLike, vdot: ArrayLike, tau: ArrayLike, t: ArrayLike
+        self,
+        q: ArrayLike,
+        v: ArrayLike,
+        vdot: ArrayLike,
+        tau: ArrayLike,
+        t: ArrayLike,
+        accuracy: float = 0.02,
     ) -> dict[str, float]:
         """Check the wrenches of black boxes against the power of measured generalized forces.
 
-        The power vᵀτ that the joints supply equals what moves the known parts plus what goes into
-        the black boxes. The factors s_k of their powers that fit it best (least squares over the
-        samples) are 1 for exact data and negative for a wrench with the wrong sign.
+        The power v_i τ_i that each joint supplies equals what moves the known parts plus what goes
+        into the black boxes. The factors s_k of their powers that fit it best (least squares over
+        joints and samples) are 1, and the misfit 0, for exact data; a wrench with the wrong sign
+        has a negative factor, one in turned axes a misfit.
 
         Args:
             q: measured configurations, `(n, nq)`.
@@ -351,15 +360,17 @@ class Assembly:
             vdot: rates of v, `(n, nv)`.
             tau: measured generalized forces, `(n, nv)`.
             t: times, `(n,)`, s.
+            accuracy: relative error of the measured power that is possible, 0 to 1; a black box
+                whose power is smaller cannot be judged.
 
         Returns:
             The factor of each black box with a predecessor.
 
         Raises:
-            InvalidValue: naming the black box: if its wrench has the wrong sign, or if it exchanges
-                no power to judge by.
+            InvalidValue: naming the black box: if its wrench has the wrong sign or does not fit, or
+                if it exchanges too little power to judge by.
         """
-        return power_factors(self, q, v, vdot, tau, t)
+        return power_factors(self, q, v, vdot, tau, t, accuracy)
 
     def compile(self) -> CompiledAssembly:
         """Return the dynamics as machine code, one kernel per distinct module and pass.

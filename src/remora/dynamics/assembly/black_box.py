@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Literal
@@ -20,6 +21,7 @@ from remora.dynamics.assembly.sensor_recording import SensorRecording
 from remora.dynamics.recursive.outward_pass import BodyMotion
 from remora.errors import InvalidValue, RemoraError, UnknownName
 from remora.identity.table import Table
+from remora.model.arguments import not_negative, number
 
 #: Sign that turns a sensor's wrench into the wrench of the predecessor on the black box.
 SENSOR_SIGNS: Table[str, float] = Table({"reaction": -1.0, "actuation": 1.0})
@@ -43,7 +45,8 @@ class BlackBox:
         sensor: `reaction` (default) or `actuation`.
         accelerometer: whether measured rates contain minus the acceleration of gravity, as an
             accelerometer's do; otherwise gravity is added, which takes the poses of the points.
-        max_age: largest age of a live reading with a time stamp, s; None: any.
+        max_age: largest age of a live reading, s, which then needs a time stamp; None: any. The
+            gaps of a recording are limited by its `max_gap`.
     """
 
     source: SensorRecording | LiveSource
@@ -64,6 +67,12 @@ class BlackBox:
         if isinstance(self.points, str):
             raise RemoraError(f"points={self.points!r} of a BlackBox; write ({self.points!r},)")
         object.__setattr__(self, "points", tuple(self.points))
+        if self.max_age is not None:
+            not_negative("max_age of a BlackBox", self.max_age)
+            if isinstance(self.source, SensorRecording):
+                raise RemoraError(
+                    "max_age of a BlackBox is for live sources; of a SensorRecording, set max_gap"
+                )
 
     def read(self, name: str, t: ArrayLike | None, twist: Array | None) -> SensorReading:
         """Return the checked sensor readings of the subsystem `name` at time t."""
@@ -74,8 +83,6 @@ class BlackBox:
             return self.source.at(t, name)
         try:
             reading = self.source(t, twist)
-        except RemoraError:
-            raise
         except Exception as error:
             kind = type(error).__name__
             raise RemoraError(f"black box {name!r}: its source raised {kind}: {error}") from error
@@ -85,15 +92,27 @@ class BlackBox:
                 "SensorReading"
             )
         known_points(name, reading.points, self.points)
-        if reading.time is not None and self.max_age is not None:
-            age = float(np.max(np.abs(asarray(t) - reading.time)))
-            if age > self.max_age:
-                latest = float(np.max(asarray(t)))
-                raise InvalidValue(
-                    f"black box {name!r} has only stale data at t = {latest:.9g} s: its "
-                    f"reading is of t = {reading.time:.9g} s, max_age is {self.max_age:.6g} s"
-                )
+        self._check_age(name, t, reading.time)
         return reading
+
+    def _check_age(self, name: str, t: ArrayLike, stamp: float | None) -> None:
+        if stamp is None:
+            if self.max_age is not None:
+                raise InvalidValue(
+                    f"black box {name!r}: its reading has no time stamp, which "
+                    f"max_age={self.max_age:.6g} s needs: SensorReading(..., time=t)"
+                )
+            return
+        what = f"black box {name!r}: the time stamp of its reading"
+        stamp = number(what, stamp, "0.25, in s")
+        if not math.isfinite(stamp):
+            raise InvalidValue(f"{what} must be a finite number of seconds, not {stamp}")
+        if self.max_age is not None and np.max(np.abs(asarray(t) - stamp)) > self.max_age:
+            latest = float(np.max(asarray(t)))
+            raise InvalidValue(
+                f"black box {name!r} has only stale data at t = {latest:.9g} s: its "
+                f"reading is of t = {stamp:.9g} s, max_age is {self.max_age:.6g} s"
+            )
 
     def wrench(self, name: str, reading: SensorReading) -> Array:
         """Return the wrench of the predecessor on the black box, in its base frame."""

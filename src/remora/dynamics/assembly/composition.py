@@ -37,6 +37,7 @@ from remora.dynamics.assembly.subsystem import ForwardSubsystem
 from remora.dynamics.joint_arrays import with_batch
 from remora.dynamics.recursive.outward_pass import BodyMotion
 from remora.errors import RemoraError
+from remora.model.numbers import finite
 
 
 class Arguments(NamedTuple):
@@ -90,11 +91,11 @@ class PartLoads(NamedTuple):
 
 
 class WrenchParts(NamedTuple):
-    """Parts of the wrenches [f, τ] at all joints, each `(..., nb, 6)`, frames of their bodies.
+    """Parts of the wrenches [f, τ] at all joints, each `(..., nb, 6)`.
 
     Attributes:
-        inertial: Γ_M, of the accelerations vdot.
-        coriolis: Γ_C, of the velocities.
+        inertial: Γ_M, of accelerations.
+        coriolis: Γ_C, of velocities.
         gravity: Γ_g.
         external: Γ_Z, what the joints bear of external wrenches on the bodies.
     """
@@ -144,10 +145,9 @@ def readings(parts: Sequence[Part], arguments: Arguments) -> dict[str, SensorRea
 
 
 def wrench_parts(parts: Sequence[Part], arguments: Arguments) -> WrenchParts:
-    """Return the parts of the wrenches at all joints [SA24, section IV, eqs. 9, 10].
+    """Return the parts of the wrenches at all joints, of v̇, v, gravity and external wrenches.
 
-    SA24 prints Γ_M = N(X, 0, Ξ̇), Γ_C = N(X, Ξ, 0), Γ_g = N(X, 0, 0); their sum contains gravity
-    three times. Here it is taken out of all but Γ_g, so that the parts add up to Γ.
+    `mass_center_wrenches.wrench_parts` has SA24's split, by the motions of the centres of mass.
     """
     for part in parts:
         if part.module is None:
@@ -219,7 +219,7 @@ def _inverse(
         external = arguments.wrenches is not None
         return inverse_passes(part.module, arguments.ground.rate, external, loads=True)
     base = () if part.parent < 0 else (("base_motion", 12),)
-    subsystem, state = part.subsystem, _sizes(part, "vdot")
+    state = _sizes(part, "vdot")
 
     def at_base(arrays: dict[str, Array]) -> BodyMotion:
         motion = arrays.get("base_motion")
@@ -232,15 +232,25 @@ def _inverse(
         if part.black_box is not None:
             moved = _box_motions(part, arguments, at_base(arrays).twist if base else None, read)
         else:
-            returned = subsystem.point_motions(at_base(arrays), *_state(arrays), arrays["vdot"])
-            moved = [_named(part, returned, point) for point in part.points]
+            returned = _called(
+                part, "point_motions", at_base(arrays), *_state(arrays), arrays["vdot"]
+            )
+            moved = [
+                BodyMotion(
+                    *_pair(part, f"point_motions[{point!r}]", _named(part, returned, point), 6, 6)
+                )
+                for point in part.points
+            ]
         return (flat([concatenate([twist, rate]) for twist, rate in moved]),)
 
     def wrenches(arrays: dict[str, Array]) -> tuple[Array, ...]:
         if part.black_box is not None:
             return (_from_base(part, part.black_box.wrench(part.name, read[part.name])),)
         loads = dict(zip(part.points, rows(arrays["loads"], len(part.points)), strict=True))
-        W, tau = subsystem.inverse_dynamics(at_base(arrays), *_state(arrays), arrays["vdot"], loads)
+        returned = _called(
+            part, "inverse_dynamics", at_base(arrays), *_state(arrays), arrays["vdot"], loads
+        )
+        W, tau = _pair(part, "inverse_dynamics", returned, 6, nv)
         return (*((_from_base(part, W),) if base else ()), tau)
 
     count, nv = len(part.points), part.v.stop - part.v.start
@@ -278,18 +288,22 @@ def _forward(
         return dict(zip(part.points, felt, strict=True))
 
     def twists(arrays: dict[str, Array]) -> tuple[Array, ...]:
-        moved = subsystem.point_twists(at_base(arrays), *_state(arrays))
-        return (flat([_named(part, moved, point) for point in part.points]),)
+        moved = _called(part, "point_twists", at_base(arrays), *_state(arrays))
+        return (flat([_row(part, "point_twists", moved, point) for point in part.points]),)
 
     def inertias(arrays: dict[str, Array]) -> tuple[Array, ...]:
-        felt = subsystem.articulated(at_base(arrays), *_state(arrays), arrays["tau"], loads(arrays))
+        forces = *_state(arrays), arrays["tau"]
+        felt = _called(part, "articulated", at_base(arrays), *forces, loads(arrays))
         return () if root else (packed_load(to_outer(part.placement, felt)),)
 
     def accelerations(arrays: dict[str, Array]) -> tuple[Array, ...]:
         before = arguments.ground.rate if root else _to_base(part, arrays["base_rate"])
         motion = BodyMotion(at_base(arrays), before)
-        returned = subsystem.accelerations(motion, *_state(arrays), arrays["tau"], loads(arrays))
-        return returned.vdot, flat([_named(part, returned.points, point) for point in part.points])
+        forces = *_state(arrays), arrays["tau"]
+        returned = _called(part, "accelerations", motion, *forces, loads(arrays))
+        vdot, points = _two(part, "accelerations", returned)
+        vdot = finite(f"{_who(part)}: vdot of accelerations", vdot, part.v.stop - part.v.start)
+        return vdot, flat([_row(part, "accelerations", points, point) for point in part.points])
 
     points, felt = (("loads", LOAD * count),), () if root else (("felt", LOAD),)
     result = ("result", part.v.stop - part.v.start), ("rates", 6 * count)
@@ -358,10 +372,44 @@ def _from_base(part: Part, W: Array) -> Array:
     return screw.to_outer(screw.transform(part.placement), W)
 
 
+# Users' objects ----------------------------------------------------------------------------------
+
+
+def _who(part: Part) -> str:
+    return f"subsystem {part.name!r} ({type(part.subsystem).__name__})"
+
+
+def _called(part: Part, method: str, *arguments: Any) -> Any:
+    """Return what a method of a user's object returns; errors name the subsystem."""
+    try:
+        return getattr(part.subsystem, method)(*arguments)
+    except Exception as error:
+        kind = type(error).__name__
+        raise RemoraError(f"{_who(part)}: {method} raised {kind}: {error}") from error
+
+
 def _named(part: Part, values: Any, point: str) -> Any:
     if point not in values:
-        raise RemoraError(
-            f"subsystem {part.name!r} ({type(part.subsystem).__name__}) returned nothing for its "
-            f"connection point {point!r}"
-        )
+        raise RemoraError(f"{_who(part)} returned nothing for its connection point {point!r}")
     return values[point]
+
+
+def _row(part: Part, method: str, values: Any, point: str) -> Array:
+    return finite(f"{_who(part)}: {method}[{point!r}]", _named(part, values, point), 6)
+
+
+def _two(part: Part, what: str, values: Any) -> tuple[Any, Any]:
+    """Return the two values that a method returned, or raise."""
+    try:
+        first, second = values
+    except (TypeError, ValueError):
+        kind = type(values).__name__
+        raise RemoraError(f"{_who(part)}: {what} must return two values, not {kind}") from None
+    return first, second
+
+
+def _pair(part: Part, what: str, values: Any, first: int, second: int) -> tuple[Array, Array]:
+    """Return the two rows of numbers that a method returned, or raise."""
+    a, b = _two(part, what, values)
+    who = f"{_who(part)}: {what}"
+    return finite(f"{who}[0]", a, first), finite(f"{who}[1]", b, second)

@@ -96,7 +96,8 @@ class InterconnectionGraph:
         if name not in self.names:
             raise UnknownName("subsystem", name, self.names)
         i = self.names.index(name)
-        return sum((b for (row, _), b in self.blocks.items() if row == i), start=np.zeros(6))
+        none = np.zeros((self.rows[i].stop - self.rows[i].start, 6))
+        return sum((b for (row, _), b in self.blocks.items() if row == i), start=none)
 
     def plot(self, **options: Any) -> Any:
         """Return a matplotlib Figure of the graph, as SA24's Figures 3, 4 and 7.

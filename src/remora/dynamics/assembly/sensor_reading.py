@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from remora.algebra.array_ops import Array, ArrayLike
 from remora.dynamics.recursive.outward_pass import BodyMotion
 from remora.errors import InvalidValue, RemoraError, UnknownName
-from remora.model.numbers import finite
+from remora.model.numbers import finite, unit_pose
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,8 @@ class SensorReading:
         wrench: of the force-torque sensor at its base, [f, τ] in its base frame, `(..., 6)`; None
             for a root, which has no predecessor.
         points: motions of its connection points, by name.
-        time: time stamp of the reading, s; None for one made at the call.
+        time: time stamp of the reading, s, which `BlackBox.max_age` needs; None for one made at
+            the call.
     """
 
     wrench: ArrayLike | None = None
@@ -62,8 +63,10 @@ def checked_point(name: str, reading: SensorReading, point: str) -> tuple[BodyMo
         )
     twist = _measured(f"twist of point {point!r}", name, at.twist, 6)
     rate = _measured(f"rate of point {point!r}", name, at.rate, 6)
-    pose = None if at.pose is None else _measured(f"pose of point {point!r}", name, at.pose, 8)
-    return BodyMotion(twist, rate), pose
+    if at.pose is None:
+        return BodyMotion(twist, rate), None
+    what = f"black box {name!r}: its measured pose of point {point!r}"
+    return BodyMotion(twist, rate), unit_pose(what, at.pose)
 
 
 def known_points(name: str, points: Iterable[str], allowed: Iterable[str]) -> None:

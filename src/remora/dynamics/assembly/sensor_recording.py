@@ -11,7 +11,8 @@ from remora.algebra import dual_quaternion
 from remora.algebra.array_ops import Array, ArrayLike, asarray
 from remora.dynamics.assembly.sensor_reading import PointReading, SensorReading
 from remora.errors import InvalidValue, ShapeError
-from remora.model.numbers import finite, frozen
+from remora.model.arguments import positive
+from remora.model.numbers import finite, frozen, unit_pose
 
 
 class SensorRecording:
@@ -40,9 +41,9 @@ class SensorRecording:
             raise InvalidValue(
                 "t of a sensor recording must be an array (n,) of at least two increasing times"
             )
-        if max_gap is not None and not max_gap > 0.0:
-            raise InvalidValue(f"max_gap={max_gap!r} of a sensor recording; it must be positive")
-        self.max_gap = max_gap
+        self.max_gap = (
+            None if max_gap is None else positive("max_gap of a sensor recording", max_gap)
+        )
         self.wrench = None if wrench is None else self._column("wrench", wrench, 6)
         self.points: dict[str, PointReading] = {}
         for name, point in (points or {}).items():
@@ -50,7 +51,7 @@ class SensorRecording:
             self.points[name] = PointReading(
                 self._column(f"twist of {name!r}", point.twist, 6),
                 self._column(f"rate of {name!r}", point.rate, 6),
-                None if pose is None else self._column(f"pose of {name!r}", pose, 8),
+                None if pose is None else self._poses(f"pose of {name!r}", pose),
             )
 
     def _column(self, what: str, x: ArrayLike, size: int) -> Array:
@@ -61,6 +62,9 @@ class SensorRecording:
                 f"need ({len(self.t)}, {size})"
             )
         return frozen(column)
+
+    def _poses(self, what: str, x: ArrayLike) -> Array:
+        return frozen(unit_pose(f"{what} of a sensor recording", self._column(what, x, 8)))
 
     def at(self, t: ArrayLike, name: str = "") -> SensorReading:
         """Return the reading at a time, or at times `(...)`.

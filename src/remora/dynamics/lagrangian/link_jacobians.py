@@ -30,6 +30,7 @@ from remora.dynamics.joint_arrays import batch_shape, columns, with_batch
 from remora.model import joints
 from remora.model.robot import Robot
 from remora.model.state import configuration
+from remora.model.takes_robot import takes_robot
 from remora.model.topology import ancestors
 
 
@@ -105,6 +106,7 @@ def screw_partials(robot: Robot, q: Array, joint: int) -> Array | None:
     return stack([rate for rate in rates if rate is not None], axis=-3)
 
 
+@takes_robot
 def link_adjoint(robot: Robot, q: ArrayLike, body: str | int) -> Array:
     """Return Ad_ib `(..., 6, 6)`: twists of the root body's frame b in the frame of link i.
 
@@ -118,6 +120,7 @@ def link_adjoint(robot: Robot, q: ArrayLike, body: str | int) -> Array:
     return with_batch(_inverse(X), batch_shape(q), trailing=2)
 
 
+@takes_robot
 def link_jacobian(robot: Robot, q: ArrayLike, body: str | int) -> Array:
     """Return [H J_i] `(..., 6, nv)`: the twist of link i in the frame b [FPG11, eqs. 4, B.1].
 
@@ -132,6 +135,7 @@ def link_jacobian(robot: Robot, q: ArrayLike, body: str | int) -> Array:
     return columns(robot, {j: c[j] for j in path}, batch_shape(q))
 
 
+@takes_robot
 def link_adjoint_partials(robot: Robot, q: ArrayLike, body: str | int) -> Array:
     """Return ∂Ad_ib/∂q_k `(..., nv, 6, 6)`, k first [FPG11, appendix A].
 
@@ -149,6 +153,7 @@ def link_adjoint_partials(robot: Robot, q: ArrayLike, body: str | int) -> Array:
     return _by_speed(robot, parts, (6, 6), batch_shape(q))
 
 
+@takes_robot
 def link_jacobian_partials(robot: Robot, q: ArrayLike, body: str | int) -> Array:
     """Return ∂[H J_i]/∂q_k `(..., nv, 6, nv)`, k first [FPG11, eq. B.2].
 

@@ -216,11 +216,10 @@ def spart(robot: Robot, base_inertial: ArrayLike | None = None) -> Layout:
     if base.kind != "free" or any(j.kind not in _SPART for j in others):
         raise RemoraError("SPART supports a free base and revolute and prismatic joints only")
     placed = base.placement
-    given = robot.bodies[0].inertial_frame if base_inertial is None else base_inertial
     offset = (
-        pose.from_translation(robot.bodies[0].com)
-        if given is None
-        else finite("base_inertial", given, 8)
+        robot.bodies[0].inertial_placement
+        if base_inertial is None
+        else finite("base_inertial", base_inertial, 8)
     )
     back = dual_quaternion.conjugate(offset)
     R_i = pose.to_rotation_matrix(offset)
