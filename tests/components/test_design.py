@@ -194,6 +194,45 @@ def test_components_of_a_user_choose():
         assert batch.signals[name][:, 0] == pytest.approx(np.full(3, ROBOT.mass), rel=1e-14)
 
 
+class PayloadEstimate(Component):
+    """A payload estimator that has converged: it reads the true mass of the flange."""
+
+    def interface(self, robot):
+        return Interface(outputs={"mass": Signal((), "kg")})
+
+    def outputs(self, at):
+        return {"mass": at.robot.bodies["flange"].mass + 0.0 * at.t}
+
+
+def test_an_estimate_of_the_payload_feeds_the_design(tmp_path):
+    parts = [*laws(), PayloadEstimate(name="estimate")]
+    system = rm.System(ROBOT, parts, {"law.design.flange.mass": "estimate.mass"})
+    runs = rm.Runs(parameters={"flange.mass": MASSES})
+    batch = rm.simulate_batch(system, *start(), DURATION, runs=runs, **SETTINGS)
+    assert np.all(error(batch) < 1e-3)
+    for k, mass in enumerate(MASSES):
+        one = system.with_parameters({"flange.mass": mass})
+        assert pickle.loads(pickle.dumps(one)) == one
+        run = rm.simulate(one, *start(), DURATION, **SETTINGS)
+        assert run.q[-1] == pytest.approx(batch.q[k, -1], rel=1e-11, abs=1e-12)
+    rm.save_component_c(system, "law", tmp_path)
+    assert (
+        "double design_flange_mass; /* kg, from estimate.mass */"
+        in (tmp_path / "law.h").read_text()
+    )
+    fixed = rm.System(ROBOT, laws(), {"law.design.flange.mass": 50.0})
+    run = rm.simulate(fixed.with_parameters({"flange.mass": 50.0}), *start(), DURATION, **SETTINGS)
+    assert error(run) < 1e-3
+    refused = {
+        "law.design.flange.mas": "flange.mas",
+        "path.design.flange.mass": "no such",
+        "law.design.flange.com": "shape",
+    }
+    for target, text in refused.items():
+        with pytest.raises(rm.errors.RemoraError, match=text):
+            rm.System(ROBOT, parts, {target: "estimate.mass"})
+
+
 def test_actuators_allocate_with_the_design_and_act_on_the_robot():
     """Wheels on turned axes exert another torque than the one that is demanded."""
     robot = rm.load("wheeled_bus")

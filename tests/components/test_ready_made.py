@@ -19,6 +19,12 @@ MADE = {
         ARM, {"tool": pose.from_xyz_rpy([1.0, 0.2, 0.1], [0.1, 0.2, 0.3])}, 4.0, 3.0
     ),
     "rate_gyro": rm.sensors.RateGyro("bus", noise=0.1, drift=0.1, sample_time=0.02),
+    "star_tracker": rm.sensors.StarTracker("bus", noise=0.1, sample_time=0.02),
+    "joint_encoders": rm.sensors.JointEncoders(
+        noise=0.1, speed_noise=0.1, resolution=1e-3, sample_time=0.02
+    ),
+    "state_estimate": rm.estimation.StateEstimate(("j0", "j1"), ("attitude", "rate")),
+    "attitude_filter": rm.estimation.AttitudeFilter(0.01, 0.01, 0.1, every=2, sample_time=0.02),
     "first_order_actuator": rm.actuators.FirstOrderActuator(("j0",), limit=2.0),
     "thruster": rm.actuators.Thruster("tool", 3.0),
     "thruster_set": rm.actuators.ThrusterSet(tuple(f"thruster_{i}" for i in range(1, 13)), 0.1),
@@ -40,7 +46,10 @@ def test_every_component_of_the_table_is_tested():
 @pytest.mark.parametrize("name", MADE)
 def test_each_is_traced_and_has_the_same_values_compiled_and_in_numpy(name):
     inputs = {"threshold.signal": [1.0, 2.0, 3.0], "first_order_actuator.command": [3.0],
-              "thruster_set.torque": [0.01, -0.02, 0.05]}  # fmt: skip
+              "thruster_set.torque": [0.01, -0.02, 0.05], "state_estimate.positions": [0.1, 0.2],
+              "state_estimate.speeds": [0.3, 0.4], "state_estimate.attitude": [0.6, 0.0, 0.8, 0.0],
+              "state_estimate.rate": [0.1, 0.2, 0.3], "attitude_filter.rate": [0.1, 0.2, 0.3],
+              "attitude_filter.attitude": [0.6, 0.0, 0.8, 0.0]}  # fmt: skip
     connect = {key: x for key, x in inputs.items() if key.startswith(f"{name}.")}
     robot, _, needed = laws.MADE.get(name, (ROBOTS.get(name, ARM), None, {}))
     connect |= {f"{name}.{key}": x for key, x in needed.items()}

@@ -7,6 +7,7 @@ import remora as rm
 from closed_loops import closed, constraint
 from laws_on_small_robots import context
 from remora.algebra import pose
+from remora.components.joint_signals import joint_names, speed_places
 from remora.components.parameter import row_indices
 from remora.control.motion import controlled_motion as motion
 
@@ -15,7 +16,7 @@ def tree(seed):
     """Return a random tree with a free base that branches in mid-chain, a state, and its joints."""
     rng = np.random.default_rng(seed)
     robot = rm.random_robot(seed, bodies=7, base="free")
-    names = motion.joint_names(robot, [j.name for j in robot.joints[1:] if usable(j)])
+    names = joint_names(robot, [j.name for j in robot.joints[1:] if usable(j)])
     q, v = rm.random_state(robot, seed)
     return robot, q, v, names[: max(2, len(names) - 2)], rng
 
@@ -33,7 +34,7 @@ def turned(robot, q, frame, x):
 @pytest.mark.parametrize("base", motion.BASES)
 def test_rates_keep_the_momentum_and_move_every_frame(seed, base):
     robot, q, v, names, rng = tree(seed)
-    places = motion.speed_places(robot, names)
+    places = speed_places(robot, names)
     moves = motion.response(context(robot, q, v), places, base)
     wanted = v.copy()
     wanted[places] = rng.normal(size=len(places))
@@ -53,7 +54,7 @@ def test_rates_keep_the_momentum_and_move_every_frame(seed, base):
 @pytest.mark.parametrize("seed", range(6))
 def test_accelerations_leave_the_base_without_force_at_any_momentum(seed):
     robot, q, v, names, rng = tree(seed)
-    places = motion.speed_places(robot, names)
+    places = speed_places(robot, names)
     at = context(robot, q, v)
     dynamics = motion.controlled_dynamics(at, places, "floating")
     a = rng.normal(size=len(places))
@@ -99,11 +100,11 @@ def test_refusals_name_what_is_known():
     with pytest.raises(rm.errors.UnknownName, match="wx, wy"):
         row_indices(("wx", "px"))
     with pytest.raises(rm.RemoraError, match="carries the base"):
-        motion.joint_names(robot, ["base"])
+        joint_names(robot, ["base"])
     with pytest.raises(rm.RemoraError, match="listed twice"):
-        motion.joint_names(robot, ["elbow_pitch", "elbow_pitch"])
+        joint_names(robot, ["elbow_pitch", "elbow_pitch"])
     with pytest.raises(rm.RemoraError, match="no joint named"):
-        motion.joint_names(robot, ["elbow"])
+        joint_names(robot, ["elbow"])
 
 
 def grasping(seed, kind="fixed"):
@@ -118,7 +119,7 @@ def grasping(seed, kind="fixed"):
     G = rm.loops.constraint_jacobian(robot, q)
     v = v - np.linalg.pinv(G) @ G @ v
     names = [j.name for j in robot.joints if j.parent >= 0 and usable(j)]
-    return robot, q, v, motion.speed_places(robot, names), rng
+    return robot, q, v, speed_places(robot, names), rng
 
 
 @pytest.mark.parametrize("kind", ["fixed", "revolute", "prismatic", "spherical", "universal"])
@@ -199,7 +200,7 @@ def test_a_grasped_box_is_a_heavier_flange():
     q[: merged.nq], v[: merged.nv] = q1, v1
     q[merged.nq :] = rm.frame_pose(merged, q1, "tool")
     v[merged.nv :] = rm.frame_twist(merged, q1, v1, "tool")
-    places = motion.speed_places(merged, merged.joints.names[1:])
+    places = speed_places(merged, merged.joints.names[1:])
     for base in motion.BASES:
         one = motion.controlled_dynamics(context(robot, q, v), places, base).force
         other = motion.controlled_dynamics(context(merged, q1, v1), places, base).force

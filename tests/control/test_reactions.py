@@ -7,6 +7,7 @@ import remora as rm
 from arms import arm
 from laws_on_small_robots import context, values
 from remora.algebra import pose
+from remora.components.joint_signals import joint_names, speed_places
 from remora.control.motion import controlled_motion as motion
 
 SERVICER = rm.load("servicer")
@@ -70,7 +71,7 @@ def test_the_adjugate_is_the_inverse_far_from_singular_poses_and_bounded_near_th
     law = rm.control.DesiredReaction("tool", method="adjugate", bound=1e9, **options)
     assert np.abs(values(law, robot, q, v, inputs)["rate"] - exact).max() < 1e-9
     # the factor k is limited: the same direction, shorter
-    places = motion.speed_places(robot, motion.joint_names(robot, ()))
+    places = speed_places(robot, joint_names(robot, ()))
     at = context(robot, q, v)
     moves = motion.response(at, places, "floating")
     G = np.concatenate(
@@ -230,7 +231,7 @@ def test_trees_that_branch_in_mid_chain(seed):
     assert np.abs(moved[:3]).max() < 1e-8 * np.abs(rate).max()
     assert np.abs(inertial(robot, q, moved, "tool")[3:] - twist[3:]).max() < 1e-8
     # joints of the other branch do not move the tool of a fixed base, but that of a floating one
-    left = motion.speed_places(robot, ["j_left_1", "j_left_2"])
+    left = speed_places(robot, ["j_left_1", "j_left_2"])
     at = context(robot, q, v)
     still = motion.response(at, left, "fixed")
     fixed = motion.frame_rates(at, "tool", range(6), left, "fixed", still).matrix

@@ -164,11 +164,14 @@ def _known(study: Study) -> str:
     told = [(what, ", ".join(names) or "none") for what, names in rows]
     note = (
         "Control laws compute with the design, the numbers that were known when they were made, "
-        "and not with those of a run. They read the state of the run without error where no "
-        "sensor is connected."
+        "and not with those of a run."
     )
+    truth = [(law, ", ".join(parts)) for law, parts in system.truth_read_by().items()]
     made = table(TextTable(("numbers of", "dispersed in this study"), told))
-    return made + paragraph(note, "small muted")
+    made += paragraph(note, "small muted")
+    if truth:
+        made += table(TextTable(("law", "parts of the true state that no sensor measures"), truth))
+    return made
 
 
 def _strength(*numbers: float) -> float:

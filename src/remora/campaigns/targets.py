@@ -22,8 +22,9 @@ import numpy as np
 
 from remora.algebra import pose
 from remora.algebra.array_ops import Array, asarray
-from remora.components.system import DESIGN, System
-from remora.dynamics.kernels.parameters import parameter
+from remora.components.context import DESIGN
+from remora.components.system import System
+from remora.dynamics.kernels.parameters import value_of
 from remora.errors import InvalidValue, UnknownName
 from remora.model.joints import in_coordinates, kind
 from remora.model.robot import Robot
@@ -137,18 +138,6 @@ def _start(robot: Robot, q: Array, v: Array, rest: str) -> tuple[str, str, Array
     raise UnknownName("initial state", f"start.{rest}", known)
 
 
-def nominal_of(robot: Robot, name: str) -> Array:
-    """Return the value of a robot's parameter."""
-    parameter(robot, name)  # raises for unknown names
-    owner, _, field = name.rpartition(".")
-    if not owner:
-        raise UnknownName("number of a robot", name, ("BODY.mass", "JOINT.damping", "..."))
-    for items in (robot.bodies, robot.joints, robot.constraints):
-        if owner in items and hasattr(items[owner], field):
-            return np.asarray(getattr(items[owner], field), float)
-    raise UnknownName("number of a robot", name, ("BODY.mass", "JOINT.damping", "..."))
-
-
 def inputs_of(
     system: System, q: Array, v: Array, targets: Mapping[str, Target], values: Mapping[str, Array]
 ) -> RunInputs:
@@ -199,8 +188,8 @@ def _nominal(system: System, name: str) -> Array:
     if owner == "component":
         return np.asarray(system.parameters[name], float)
     if owner == "design":
-        return nominal_of(system.design, name.removeprefix(DESIGN))
-    return nominal_of(system.robot, name)
+        return value_of(system.design, name.removeprefix(DESIGN))
+    return value_of(system.robot, name)
 
 
 def single(system: System, inputs: RunInputs) -> tuple[System, Array, Array]:

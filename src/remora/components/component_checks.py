@@ -12,8 +12,9 @@ import numpy as np
 from remora.algebra.array_ops import Array
 from remora.components import actions
 from remora.components.component import Component, Interface, default_name, parameters
-from remora.components.context import context_of
+from remora.components.context import DESIGN, context_of
 from remora.components.returned_values import checked
+from remora.dynamics.kernels.parameters import value_of
 from remora.errors import Fault, RemoraError, SingularMatrix
 from remora.model.robot import Robot
 from remora.model.state import neutral, random_state
@@ -105,6 +106,8 @@ def interface(robot: Robot, name: str, component: Component, faults: list[Fault]
             faults.append(Fault(where, f"parameter {key!r} must be finite, not {value}"))
     if not all(math.isfinite(t) for t in found.breaks):
         faults.append(Fault(where, f"breaks must be finite times, not {found.breaks}"))
+    if component.uses_design and {"q", "v"} & found.inputs.keys():
+        faults.append(Fault(where, "its inputs cannot be named 'q' or 'v': these are its state"))
     for part in ("inputs", "outputs", "continuous", "discrete", "noise", "events"):
         for key in getattr(found, part):
             if not isinstance(key, str) or not _NAME.fullmatch(key):
@@ -120,6 +123,15 @@ def _is_time(value: Any) -> bool:
     if not isinstance(value, (int, float)) or isinstance(value, bool):
         return False
     return math.isfinite(value) and value >= 0.0
+
+
+def _as_designed(robot: Robot, q: Array, interface: Interface) -> dict[str, Array]:
+    """Return the inputs that provide the state and numbers of the design, with plain values."""
+    found = {"q": q} if "q" in interface.inputs else {}
+    for key in interface.inputs:
+        if key.startswith(DESIGN):
+            found[key] = value_of(robot, key.removeprefix(DESIGN))
+    return found
 
 
 def example(
@@ -151,7 +163,12 @@ def example(
         return reads[-1]
 
     def evaluated(q: Array) -> Example:
-        at = context_of(robot, arrays, np.zeros(()), q, np.zeros(robot.nv), sampled, phase, design)
+        if component.uses_design:
+            arrays["inputs"] |= _as_designed(robot, q, interface)
+        at = context_of(
+            robot, arrays, np.zeros(()), q, np.zeros(robot.nv), sampled, phase, design,
+            component.uses_design,
+        )  # fmt: skip
         for method, own in shapes.items():
             if own:
                 checked(method, own, getattr(component, method)(at))

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from remora.algebra.array_ops import Array
-from remora.components.context import Context, Values
 from remora.components.evaluation import Instant, checked
 from remora.components.layout import ComponentLayout
 from remora.components.system import System
@@ -43,7 +42,7 @@ class ComponentInstant(Instant):
             inputs: inputs of the component, by name.
         """
         super().__init__(system, t, q, v, x, z)
-        self._name, self._inputs = name, inputs
+        self._name, self._given = name, inputs
         self._layout = system.layouts[name]
 
     @functools.cached_property
@@ -51,13 +50,11 @@ class ComponentInstant(Instant):
         """No signals: the inputs are given."""
         return {}
 
-    def context(
-        self, layout: ComponentLayout, signals: Mapping[str, Array], noise: Array | None = None
-    ) -> Context:
-        """Return the context of the component."""
-        at = super().context(layout, signals, noise)
-        at.inputs = Values(f"input of component {self._name!r}", self._inputs)
-        return at
+    def _inputs(
+        self, name: str, layout: ComponentLayout, signals: Mapping[str, Array]
+    ) -> dict[str, Array]:
+        """Return the inputs that are given."""
+        return dict(self._given)
 
     def results(self) -> Array:
         """Return the outputs and actions of a continuous component as one vector."""

@@ -10,9 +10,13 @@ from remora.algebra import dual_quaternion, pose, quaternion, screw
 from remora.algebra.array_ops import Array, lasting
 from remora.components.returned_values import NO_NOISE
 from remora.dynamics.formulations import bias_force, mass_matrix
+from remora.dynamics.kernels.parameters import with_values
 from remora.dynamics.kinematics import jacobian, poses, twists
 from remora.errors import RemoraError, UnknownName
 from remora.model.robot import Robot
+
+#: Before the name of a number of the design, `design.flange.mass`.
+DESIGN = "design."
 
 
 class Kinematics:
@@ -54,6 +58,20 @@ class Kinematics:
         if frame not in self._jacobians:
             self._jacobians[frame] = jacobian(self.robot, self.q, frame)
         return self._jacobians[frame]
+
+
+def as_told(design: Kinematics, inputs: Mapping[str, Array]) -> Kinematics:
+    """Return the design at the state, and with the numbers, that inputs of a component provide.
+
+    Args:
+        design: the design at the true state.
+        inputs: of the component; `q`, `v` and those that begin with `design.` are used.
+    """
+    numbers = {k.removeprefix(DESIGN): x for k, x in inputs.items() if k.startswith(DESIGN)}
+    if not numbers and not {"q", "v"} & inputs.keys():
+        return design
+    robot = with_values(design.robot, numbers)
+    return Kinematics(robot, inputs.get("q", design.q), inputs.get("v", design.v))
 
 
 class Values(Mapping[str, Array]):
@@ -208,6 +226,7 @@ class Context:
 def context_of(
     robot: Robot, arrays: Mapping[str, Mapping[str, Array]], t: Array, q: Array, v: Array,
     sampled: bool, phase: Callable[[], Array] | None = None, design: Robot | None = None,
+    estimated: bool = False,
 ) -> Context:  # fmt: skip
     """Return the context of a component that is not part of a system.
 
@@ -220,10 +239,14 @@ def context_of(
         sampled: whether the component is sampled.
         phase: returns index and start of the phase, `(2,)`; None: there is none.
         design: the design, if it is another.
+        estimated: whether inputs provide the state and the numbers with which it computes.
     """
     own = Kinematics(robot, q, v)
+    if estimated:
+        own = as_told(own, arrays["inputs"])
+    known = own if estimated or design in (None, robot) else Kinematics(design, q, v)
     return Context(
-        own, own if design is None or design is robot else Kinematics(design, q, v), t,
+        own, known, t,
         Values("continuous state", arrays["continuous"]),
         Values("discrete state", arrays["discrete"]), Values("input", arrays["inputs"]),
         Values("noise", arrays["noise"], "" if sampled else NO_NOISE), phase=phase,

@@ -23,7 +23,7 @@ from remora.algebra.array_ops import (
 )
 from remora.codegen.ir.trace_errors import traced_fault
 from remora.components.actions import Action, listed, loads, same_targets
-from remora.components.context import Context, Kinematics, Values
+from remora.components.context import Context, Kinematics, Values, as_told
 from remora.components.layout import ComponentLayout, delay_in_ticks, packed, unpacked
 from remora.components.returned_values import NO_NOISE, checked
 from remora.components.signals import Signal
@@ -62,19 +62,15 @@ class Instant:
     ) -> Context:
         """Return the context of a component, given the signals known so far."""
         name = self.system.name_of(layout)
-        inputs: dict[str, Array] = {}
-        for key, signal in layout.interface.inputs.items():
-            source = self.system.connections[f"{name}.{key}"]
-            if isinstance(source, str):
-                inputs[key] = signals[source] if source in signals else _unknown(signal)
-            else:
-                inputs[key] = source
+        inputs = self._inputs(name, layout, signals)
         own = {} if noise is None else unpacked(layout.noise_shapes, noise)
         phase = self.system.phase_place
         who = f"of component {name!r}"
-        computes = self._design if layout.component.uses_design else self._kinematics
+        computes, design = self._kinematics, self._design
+        if layout.component.uses_design:
+            computes = design = as_told(self._design, inputs)
         return Context(
-            computes, self._design, self.t,
+            computes, design, self.t,
             Values(f"continuous state {who}",
                    unpacked(layout.continuous_shapes, self.x[..., layout.x])),
             Values(f"discrete state {who}",
@@ -83,6 +79,19 @@ class Instant:
             Values(f"noise {who}", own, NO_NOISE if noise is None else ""),
             self.clock, None if phase is None else lambda: self.z[..., phase],
         )  # fmt: skip
+
+    def _inputs(
+        self, name: str, layout: ComponentLayout, signals: Mapping[str, Array]
+    ) -> dict[str, Array]:
+        """Return the inputs of a component, given the signals known so far."""
+        inputs: dict[str, Array] = {}
+        for key, signal in layout.interface.inputs.items():
+            source = self.system.connections[f"{name}.{key}"]
+            if isinstance(source, str):
+                inputs[key] = signals[source] if source in signals else _unknown(signal)
+            else:
+                inputs[key] = source
+        return inputs
 
     @functools.cached_property
     def signals(self) -> dict[str, Array]:

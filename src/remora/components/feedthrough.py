@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -14,9 +14,12 @@ from remora.components import actions
 from remora.components.component import Component, Interface, parameters, with_parameters
 from remora.components.context import context_of
 from remora.components.returned_values import checked
+from remora.components.signals import STATE
 from remora.errors import RemoraError
 from remora.model.robot import Robot
 
+#: Array and index of an element.
+Element = tuple[str, int]
 _Robots = tuple[Robot, Robot | None]
 
 
@@ -25,13 +28,21 @@ class Dependence(NamedTuple):
 
     Attributes:
         outputs: the inputs on which each output depends directly.
-        reads_robot: whether anything depends on the state of the robot.
+        read: array and element of everything on which anything depends: `("q", 3)`,
+            `("inputs.rate", 0)`, ...
+        elements: of the outputs `q` and `v` of an estimate, the same for each element.
         error: why it cannot be traced; then everything is taken to depend on everything.
     """
 
     outputs: dict[str, frozenset[str]]
-    reads_robot: bool
+    read: frozenset[Element]
+    elements: Mapping[str, tuple[frozenset[Element], ...]]
     error: RemoraError | None = None
+
+    @property
+    def reads_robot(self) -> bool:
+        """Whether anything depends on the state of the robot."""
+        return any(name in STATE for name, _ in self.read)
 
 
 def dependence(
@@ -52,24 +63,35 @@ def dependence(
     """
     inputs = {k: s.shape for k, s in interface.inputs.items()}
     outputs = {k: s.shape for k, s in interface.outputs.items()}
+    sizes = {"q": robot.nq, "v": robot.nv} | {
+        f"inputs.{k}": s.size for k, s in interface.inputs.items()
+    }
+    everything = frozenset((key, i) for key, size in sizes.items() for i in range(size))
     try:
         arguments, graph = _traced((robot, design), name, component, interface, ())
     except RemoraError as error:
-        return Dependence(dict.fromkeys(outputs, frozenset(inputs)), True, error)
+        return Dependence(dict.fromkeys(outputs, frozenset(inputs)), everything, {}, error)
     except Exception as error:
         why = RemoraError(f"{type(error).__name__}: {error}")
-        return Dependence(dict.fromkeys(outputs, frozenset(inputs)), True, why)
+        return Dependence(dict.fromkeys(outputs, frozenset(inputs)), everything, {}, why)
     if inputs and outputs:
         arguments, graph = _with_symbolic_parameters(
             (robot, design), name, component, interface, (arguments, graph)
         )
+
+    def below(nodes: Sequence[int]) -> frozenset[Element]:
+        return frozenset((arguments[i].name, k) for i, k in _elements_below(graph, nodes))
+
     places = {f"inputs.{k}": k for k in inputs}
     found: dict[str, frozenset[str]] = {}
+    elements: dict[str, tuple[frozenset[Element], ...]] = {}
+    estimates = STATE if set(STATE) <= outputs.keys() else ()
     for output, result in zip(outputs, graph.results, strict=False):
-        used = {arguments[i].name for i in _arrays_below(graph, result)}
+        used = {name for name, _ in below(result)}
         found[output] = frozenset(places[n] for n in used if n in places)
-    read = _arrays_below(graph, [i for result in graph.results for i in result])
-    return Dependence(found, bool({"q", "v"} & {arguments[i].name for i in read}))
+        if output in estimates:
+            elements[output] = tuple(below([node]) for node in result)
+    return Dependence(found, below([i for result in graph.results for i in result]), elements)
 
 
 def _with_symbolic_parameters(
@@ -123,7 +145,9 @@ def _traced(
         rest = iter(arrays[4:])
         named = {g: {k: next(rest) for k in part} for g, part in groups.items()}
         t, q, v, phase = arrays[:4]
-        context = context_of(robot, named, t, q, v, sampled, lambda: phase, design)
+        context = context_of(
+            robot, named, t, q, v, sampled, lambda: phase, design, component.uses_design
+        )
         own = with_parameters(component, {k: lasting(x) for k, x in named["parameters"].items()})
         found = checked(f"outputs of component {name!r}", outputs, own.outputs(context))
         more: list[Array] = [a.numbers() for a in actions.listed("act", own.act(context))]
@@ -137,9 +161,9 @@ def _traced(
     return arguments, trace(evaluated, arguments)
 
 
-def _arrays_below(graph: Graph, roots: Sequence[int]) -> set[int]:
-    """Return the indices of the input arrays on which nodes depend."""
-    found: set[int] = set()
+def _elements_below(graph: Graph, roots: Sequence[int]) -> set[tuple[int, int]]:
+    """Return array and element of the inputs on which nodes depend."""
+    found: set[tuple[int, int]] = set()
     seen: set[int] = set()
     stack = list(roots)
     while stack:
@@ -149,7 +173,7 @@ def _arrays_below(graph: Graph, roots: Sequence[int]) -> set[int]:
         seen.add(i)
         op, arguments = graph.nodes[i]
         if op == "input":
-            found.add(int(arguments[0]))
+            found.add((int(arguments[0]), int(arguments[1])))
         elif op != "const":
             stack += [int(a) for a in arguments]
     return found

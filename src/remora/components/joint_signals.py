@@ -10,8 +10,8 @@ from remora.components.actions import Action, JointForce
 from remora.components.component import Component
 from remora.components.parameter import declared
 from remora.components.signals import Signal
-from remora.errors import ShapeError
-from remora.model.joints import kind
+from remora.errors import InvalidValue, RemoraError, ShapeError
+from remora.model.joints import in_coordinates, kind
 from remora.model.robot import Robot
 
 Quantity = Literal["coordinate_unit", "speed_unit", "acceleration_unit", "force_unit"]
@@ -45,3 +45,28 @@ def joint_forces(robot: Robot, joints: Sequence[str], tau: Array) -> list[Action
         found.append(JointForce(name, tau[..., start:stop]))
         start = stop
     return found
+
+
+def joint_names(robot: Robot, joints: Sequence[str]) -> tuple[str, ...]:
+    """Return the names of the controlled joints; all joints after the base if none are given."""
+    if not joints:
+        joints = [j.name for j in robot.joints[1:] if kind(j).nv > 0 and j.mimic is None]
+    for name in joints:
+        joint = robot.joints[robot.joint_index(name)]
+        if joint is robot.joints[0]:
+            raise RemoraError(f"joint {name!r} carries the base: control it with a law of the base")
+        if not in_coordinates(joint) or joint.mimic is not None or kind(joint).nv == 0:
+            raise RemoraError(f"joint {name!r} ({joint.kind}) has no coordinates of its own")
+    if len(set(joints)) != len(joints):
+        raise InvalidValue("a joint is listed twice")
+    return tuple(joints)
+
+
+def speed_places(robot: Robot, joints: Sequence[str]) -> list[int]:
+    """Return the indices of the joints' speeds in v."""
+    return [i for name in joints for i in range(robot.nv)[robot.joints[name].v]]
+
+
+def coordinate_places(robot: Robot, joints: Sequence[str]) -> list[int]:
+    """Return the indices of the joints' coordinates in q."""
+    return [i for name in joints for i in range(robot.nq)[robot.joints[name].q]]

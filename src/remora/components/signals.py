@@ -11,6 +11,9 @@ import numpy as np
 from remora.algebra.array_ops import Array, ArrayLike
 from remora.errors import InvalidValue, ShapeError
 
+#: The state of a robot: inputs of components that use the design, outputs of estimates.
+STATE = ("q", "v")
+
 
 def shape_of(what: str, given: Any) -> tuple[int, ...]:
     """Return a shape given as a number of elements or as a tuple, or raise."""

@@ -20,7 +20,8 @@ from remora.components.component import (
     parameters,
     with_parameters,
 )
-from remora.components.feedthrough import dependence
+from remora.components.context import DESIGN
+from remora.components.feedthrough import Dependence, dependence
 from remora.components.layout import ComponentLayout, component_layout, delay_in_ticks
 from remora.components.run_signals import (
     PHASE,
@@ -30,7 +31,8 @@ from remora.components.run_signals import (
     phase_place,
     run_signals,
 )
-from remora.components.wiring import evaluation_order, sources
+from remora.components.truth import truth_read_by
+from remora.components.wiring import evaluation_order, sources, state_inputs
 from remora.dynamics.kernels.parameter_checks import ParameterFault, parameter_faults
 from remora.dynamics.kernels.parameters import of_constraint, parameter, with_values
 from remora.errors import (
@@ -49,9 +51,6 @@ from remora.model.takes_robot import check_robot
 
 if TYPE_CHECKING:
     from remora.components.diagram.diagram import Diagram
-
-#: Before the name of a number of the design, `design.flange.mass`.
-DESIGN = "design."
 
 
 class SystemEvent(NamedTuple):
@@ -108,8 +107,6 @@ class System:
         events: events of the components.
         untraceable: errors of components that cannot be compiled, by name; they run in
             `rm.simulate` only.
-        reads_robot: names of the components that read the state of the robot; those that cannot be
-            traced are assumed to.
         reads_phase: names of the components that read `at.phase` or `at.phase_time`.
 
     Example:
@@ -136,10 +133,10 @@ class System:
     schedule: tuple[ScheduledUpdate, ...]
     events: tuple[SystemEvent, ...]
     untraceable: Mapping[str, RemoraError]
-    reads_robot: frozenset[str]
     reads_phase: frozenset[str]
     _connect: Mapping[str, Any]
     _design: Robot | None
+    _dependences: Mapping[str, Dependence]
 
     def __init__(
         self,
@@ -178,8 +175,9 @@ class System:
         named |= run_signals(named, connect)
         interfaces = {name: component_checks.interface(self.robot_of(c), name, c, faults)
                       for name, c in named.items()}  # fmt: skip
+        interfaces, wired = state_inputs(self.design, named, interfaces, connect)
         of_run = [n for n, c in named.items() if isinstance(c, (PhaseSignals, EventSignals))]
-        connections = sources(interfaces, connect, faults, of_run)
+        connections = sources(interfaces, wired, faults, of_run)
         self._set("connections", MappingProxyType(connections))
         self._stop_at(faults)
         given = {k: x if isinstance(x, str) else np.array(x, float) for k, x in connect.items()}
@@ -211,7 +209,7 @@ class System:
         self._set("schedule", tuple(_schedule(named, ticks)))
         failed = {name: d.error for name, d in direct.items() if d.error is not None}
         self._set("untraceable", MappingProxyType(failed))
-        self._set("reads_robot", frozenset(n for n, d in direct.items() if d.reads_robot))
+        self._set("_dependences", direct)
         layouts: dict[str, ComponentLayout] = {}
         x = z = noise = 0
         for name, component in named.items():
@@ -242,6 +240,26 @@ class System:
     def design(self) -> Robot:
         """The robot with which control laws compute; `robot` itself if there is no other."""
         return self.robot if self._design is None else self._design
+
+    @property
+    def reads_robot(self) -> frozenset[str]:
+        """Names of the components that read the state; those that cannot be traced are taken to."""
+        return frozenset(name for name, own in self._dependences.items() if own.reads_robot)
+
+    def truth_read_by(self) -> dict[str, tuple[str, ...]]:
+        """Return which parts of the true state control laws depend on, by component.
+
+        On a spacecraft they would have to be measured: connect sensors to a
+        `rm.estimation.StateEstimate`. Components that do not use the design (sensors, actuators,
+        what acts from outside) are not listed.
+
+        Example:
+            >>> robot = rm.load("servicer")
+            >>> law = rm.control.JointPD(robot, {"elbow_pitch": 0.5}, 30.0, 20.0, 0.02)
+            >>> rm.System(robot, [law]).truth_read_by()
+            {'joint_pd': ('elbow_pitch position', 'elbow_pitch speed')}
+        """
+        return truth_read_by(self.robot, self.components, self.connections, self._dependences)
 
     def robot_of(self, component: Component) -> Robot:
         """Return the robot with which a component computes."""
@@ -450,7 +468,7 @@ class System:
             added: by name.
             connect: sources of inputs that are added or connected to something else.
         """
-        connections = {**self.connections, **(connect or {})}
+        connections = {**self._connect, **self.connections, **(connect or {})}
         return System(self.robot, {**self.components, **added}, connections, self._design)
 
     def _arrays(self, values: Mapping[str, Any]) -> dict[str, Array]:

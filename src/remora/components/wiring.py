@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from remora.algebra.array_ops import Array
 from remora.components.component import Component, Interface
-from remora.components.signals import Signal, same_unit
-from remora.errors import Fault
+from remora.components.context import DESIGN
+from remora.components.signals import STATE, Signal, same_unit
+from remora.dynamics.kernels.parameters import of_constraint, parameter
+from remora.errors import Fault, InvalidValue
+from remora.model.robot import Robot
 
 Interfaces = Mapping[str, Interface]
 
@@ -25,14 +29,73 @@ def suggestion(name: str, known: Iterable[str]) -> str:
     return f"; there are {', '.join(names)}" if names else "; there are none"
 
 
+#: Units of the numbers of a body; those of joints depend on the joint.
+UNITS_OF_BODY = {"mass": "kg", "com": "m", "inertia": "kg m²"}
+ANY_UNIT = "any unit"
+#: Sources of these that are the state of the run itself.
+TRUTH = {name: f"robot.{name}" for name in STATE}
+
+
+def state_inputs(
+    robot: Robot, components: Mapping[str, Component], interfaces: Interfaces,
+    connect: Mapping[str, Any],
+) -> tuple[dict[str, Interface], dict[str, Any]]:  # fmt: skip
+    """Return the interfaces with inputs for what is estimated, and the sources left to connect.
+
+    Components that use the design compute with the true state, unless an output is connected to
+    their `q` or `v`, or a component provides both. The source `"robot.q"` is the true state.
+    Likewise an output that is connected to `design.flange.mass` is this number of the design.
+
+    Args:
+        robot: the design.
+        components: the components by name.
+        interfaces: their interfaces.
+        connect: sources that are given.
+    """
+    estimates = [n for n, i in interfaces.items() if set(STATE) <= i.outputs.keys()]
+    made, left = dict(interfaces), dict(connect)
+    for name, component in components.items():
+        if not component.uses_design:
+            continue
+        wanted = STATE if any(n != name for n in estimates) and name not in estimates else ()
+        keys = [key for key in STATE if f"{name}.{key}" in connect or key in wanted]
+        for key in tuple(keys):
+            source = connect.get(f"{name}.{key}")
+            if isinstance(source, str) and source == TRUTH[key]:
+                keys.remove(key)
+                del left[f"{name}.{key}"]
+        for target in connect:
+            owner, _, key = str(target).partition(".")
+            if owner == name and key.startswith(DESIGN):
+                keys.append(key)
+        made[name] = with_estimates(interfaces[name], robot, keys)
+    return made, left
+
+
+def with_estimates(interface: Interface, robot: Robot, keys: Iterable[str]) -> Interface:
+    """Return an interface with inputs for these of `STATE` and these numbers of the design."""
+    shapes = {"q": (robot.nq,), "v": (robot.nv,)}
+    added = {key: Signal(shapes[key]) if key in shapes else _number(robot, key) for key in keys}
+    return replace(interface, inputs={**interface.inputs, **added}) if added else interface
+
+
+def _number(robot: Robot, key: str) -> Signal:
+    """Return the signal of a number of the design."""
+    name = key.removeprefix(DESIGN)
+    signature, number = parameter(robot, name)[0], name.rpartition(".")[2]
+    if of_constraint(robot, name):
+        raise InvalidValue(f"{key!r}: the constraints of the design are those of the robot")
+    return Signal(signature.shape, UNITS_OF_BODY.get(number, ANY_UNIT))
+
+
 def sources(
     interfaces: Interfaces, connect: Mapping[str, Any], faults: list[Fault],
     explicit: Collection[str] = (),
 ) -> dict[str, str | Array]:  # fmt: skip
     """Return the source of every input, `"component.input"`: a signal's name, or numbers.
 
-    An input that is not connected explicitly takes the only output of the same name, then its
-    default. Faults are appended.
+    An input that is not connected explicitly takes the only output of the same name (of several,
+    the only one of its shape and unit), then its default. Faults are appended.
 
     Args:
         interfaces: the interfaces by component.
@@ -65,6 +128,9 @@ def sources(
             for o in outputs
             if o.partition(".")[2] == name and o.partition(".")[0] not in (component, *explicit)
         ]
+        fitting = [o for o in same if outputs[o].shape == signal.shape
+                   and same_unit(outputs[o].unit, signal.unit)]  # fmt: skip
+        same = fitting or same
         if len(same) == 1:
             found[target] = same[0]
         elif len(same) > 1:
@@ -106,7 +172,7 @@ def _compare(target: str, wanted: Signal, source: str, given: Signal, faults: li
     if wanted.shape != given.shape:
         why = f"has shape {wanted.shape}, its source {source!r} has {given.shape}"
         faults.append(Fault(f"input {target!r}", why))
-    if not same_unit(wanted.unit, given.unit):
+    if ANY_UNIT not in (wanted.unit, given.unit) and not same_unit(wanted.unit, given.unit):
         why = f"is in {wanted.unit or '1'}, its source {source!r} in {given.unit or '1'}"
         faults.append(Fault(f"input {target!r}", why))
 

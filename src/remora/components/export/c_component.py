@@ -39,6 +39,7 @@ from remora.components.export.c_members import (
     vector,
 )
 from remora.components.layout import delay_in_ticks
+from remora.components.signals import STATE
 from remora.components.system import System
 from remora.errors import RemoraError, UnknownName
 from remora.model.state import random_state
@@ -101,13 +102,15 @@ class _ComponentExport:
         self._continuous = continuous_members(layout)
         self._discrete = discrete_members(layout)
         self._results = result_members(layout)
-        inputs = [
-            Member("t", (), "time, s"),
-            Member("q", (robot.nq,), "configuration of the robot"),
-            Member("v", (robot.nv,), "velocity of the robot"),
-        ]
+        inputs = [Member("t", (), "time, s")]
+        for key, size, what in (("q", robot.nq, "configuration"), ("v", robot.nv, "velocity")):
+            estimated = self._estimated(key)
+            inputs.append(Member(key, (size,), estimated or f"{what} of the robot"))
         self._signals: dict[str, str] = {}
         for key, signal in interface.inputs.items():
+            if self._estimated(key):
+                self._signals[key] = key
+                continue
             taken = {*_ROBOT, *self._signals.values()}
             self._signals[key] = own = unused(f"input_{key}" if key in _ROBOT else key, taken)
             inputs.append(Member(own, signal.shape, self._source(key, signal.unit)))
@@ -137,6 +140,11 @@ class _ComponentExport:
                 "nothing to write as C"
             )
         self.module = self._assembled(name, dtype, functions)
+
+    def _estimated(self, key: str) -> str:
+        """Return the source of q or v if it is an input, otherwise an empty string."""
+        uses = self._layout.component.uses_design and key in STATE
+        return self._source(key, "") if uses and key in self._layout.interface.inputs else ""
 
     def _source(self, key: str, unit: str) -> str:
         """Return unit and source of an input."""

@@ -30,7 +30,6 @@ class Admittance(Component):
     M/h² of the order of k_w or greater.
     """
 
-    uses_design = True
     sampled = True
     mass: ArrayLike = parameter("M, one or three", "numbers", unit="kg", above=0.0, size=3)
     damping: ArrayLike = parameter("D", "numbers", unit="N s/m", above=0.0, size=3)

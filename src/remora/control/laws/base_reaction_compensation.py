@@ -9,7 +9,7 @@ from remora.algebra.vector import apply
 from remora.components.actions import JointForce
 from remora.components.component import Component, Interface
 from remora.components.context import Context
-from remora.components.joint_signals import joint_signal
+from remora.components.joint_signals import joint_names, joint_signal, speed_places
 from remora.components.parameter import parameter
 from remora.components.signals import Signal
 from remora.control.motion import controlled_motion as motion
@@ -41,7 +41,7 @@ class BaseReactionCompensation(Component):
 
     def interface(self, robot: Robot) -> Interface:
         """Return the interface."""
-        names, base = motion.joint_names(robot, self.joints), robot.joints[0]
+        names, base = joint_names(robot, self.joints), robot.joints[0]
         size = motion.base_size(robot)
         if size == 0:
             raise InvalidValue("the base is fixed: nothing is to be compensated")
@@ -55,7 +55,7 @@ class BaseReactionCompensation(Component):
     def outputs(self, at: Context) -> Mapping[str, Array]:
         """Return the forces on the base."""
         n0 = motion.base_size(at.robot)
-        places = motion.speed_places(at.robot, motion.joint_names(at.robot, self.joints))
+        places = speed_places(at.robot, joint_names(at.robot, self.joints))
         needed = motion.controlled_dynamics(at, [*range(n0), *places], "flying").force
         force = apply(needed.matrix[..., :n0, n0:], at.inputs["acceleration"])
         force = force + needed.offset[..., :n0]

@@ -10,7 +10,7 @@ from remora.algebra.vector import apply
 from remora.components.actions import Action, JointForce
 from remora.components.component import Component, Interface
 from remora.components.context import Context
-from remora.components.joint_signals import joint_forces, joint_signal
+from remora.components.joint_signals import joint_forces, joint_names, joint_signal, speed_places
 from remora.components.parameter import parameter
 from remora.components.signals import Signal
 from remora.control.motion import controlled_motion as motion
@@ -61,7 +61,7 @@ class CoordinatedTracking(Component):
         if not is_free(base):
             raise InvalidValue(f"the base is {base.kind}: a pose needs a free one")
         robot.frame(self.frame)
-        torque = joint_signal(robot, motion.joint_names(robot, self.joints), "force_unit")
+        torque = joint_signal(robot, joint_names(robot, self.joints), "force_unit")
         return Interface(
             inputs={**ACCELERATED_POSE_INPUTS, **base_inputs(accelerated=True)},
             outputs={
@@ -74,7 +74,7 @@ class CoordinatedTracking(Component):
 
     def outputs(self, at: Context) -> Mapping[str, Array]:
         """Return wrench, torques and errors."""
-        places = motion.speed_places(at.robot, motion.joint_names(at.robot, self.joints))
+        places = speed_places(at.robot, joint_names(at.robot, self.joints))
         base = screw_error(at, at.robot.bodies[0].name, "base_", "logarithm")
         tool = screw_error(at, self.frame, "", "logarithm")
         base_rate = base.ahead - self.base_kp * base.pose - self.base_kv * base.twist
@@ -99,6 +99,6 @@ class CoordinatedTracking(Component):
     def act(self, at: Context) -> list[Action]:
         """Return the wrench on the base and the torques of the joints."""
         found, robot = self.outputs(at), at.robot
-        names = motion.joint_names(robot, self.joints)
+        names = joint_names(robot, self.joints)
         on_base = JointForce(robot.joints[0].name, found["wrench"])
         return [on_base, *joint_forces(robot, names, found["torque"])]

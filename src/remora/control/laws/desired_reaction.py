@@ -19,7 +19,7 @@ from remora.algebra.array_ops import (
 from remora.algebra.vector import apply, cross, dot, skew
 from remora.components.component import Component, Interface
 from remora.components.context import Context
-from remora.components.joint_signals import joint_signal
+from remora.components.joint_signals import joint_names, joint_signal, speed_places
 from remora.components.parameter import parameter, row_indices
 from remora.components.signals import Signal
 from remora.control.motion import controlled_motion as motion
@@ -105,7 +105,7 @@ class DesiredReaction(Component):
 
     def interface(self, robot: Robot) -> Interface:
         """Return the interface; raise if G is not square where it must be."""
-        names = motion.joint_names(robot, self.joints)
+        names = joint_names(robot, self.joints)
         robot.frame(self.frame)
         if motion.base_size(robot) == 0:
             raise InvalidValue("the base is fixed: there is no reaction to prescribe")
@@ -126,7 +126,7 @@ class DesiredReaction(Component):
 
     def outputs(self, at: Context) -> Mapping[str, Array]:
         """Return the joint rates and the errors."""
-        places = motion.speed_places(at.robot, motion.joint_names(at.robot, self.joints))
+        places = speed_places(at.robot, joint_names(at.robot, self.joints))
         moves = motion.response(at, places, "floating")
         tasks = [
             (at.robot.bodies[0].name, self.base_rows, self.base_gain, "base_"),

@@ -9,7 +9,14 @@ from remora.algebra.vector import apply
 from remora.components.actions import Action
 from remora.components.component import Component, Interface
 from remora.components.context import Context
-from remora.components.joint_signals import check_joint_numbers, joint_forces, joint_signal
+from remora.components.joint_signals import (
+    check_joint_numbers,
+    coordinate_places,
+    joint_forces,
+    joint_names,
+    joint_signal,
+    speed_places,
+)
 from remora.components.parameter import parameter
 from remora.control.motion import controlled_motion as motion
 from remora.model.robot import Robot
@@ -40,7 +47,7 @@ class JointComputedTorque(Component):
 
     def interface(self, robot: Robot) -> Interface:
         """Return the interface."""
-        names = motion.joint_names(robot, self.joints)
+        names = joint_names(robot, self.joints)
         position = joint_signal(robot, names, "coordinate_unit")
         check_joint_numbers(self, position.size)
         return Interface(
@@ -54,15 +61,15 @@ class JointComputedTorque(Component):
 
     def outputs(self, at: Context) -> Mapping[str, Array]:
         """Return the torques."""
-        names = motion.joint_names(at.robot, self.joints)
-        places = motion.speed_places(at.robot, names)
+        names = joint_names(at.robot, self.joints)
+        places = speed_places(at.robot, names)
         force = motion.controlled_dynamics(at, places, self.base).force
-        off = at.inputs["position"] - at.q[..., motion.coordinate_places(at.robot, names)]
+        off = at.inputs["position"] - at.q[..., coordinate_places(at.robot, names)]
         lag = at.inputs["velocity"] - at.v[..., places]
         wanted = at.inputs["acceleration"] + self.kp * off + self.kd * lag
         return {"torque": apply(force.matrix, wanted) + force.offset}
 
     def act(self, at: Context) -> list[Action]:
         """Return the torques of the joints."""
-        names = motion.joint_names(at.robot, self.joints)
+        names = joint_names(at.robot, self.joints)
         return joint_forces(at.robot, names, self.outputs(at)["torque"])

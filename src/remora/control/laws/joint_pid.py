@@ -10,10 +10,16 @@ from remora.algebra.array_ops import Array, ArrayLike, clip
 from remora.components.actions import Action
 from remora.components.component import Component, Interface
 from remora.components.context import Context
-from remora.components.joint_signals import check_joint_numbers, joint_forces, joint_signal
+from remora.components.joint_signals import (
+    check_joint_numbers,
+    coordinate_places,
+    joint_forces,
+    joint_names,
+    joint_signal,
+    speed_places,
+)
 from remora.components.parameter import parameter
 from remora.components.signals import State
-from remora.control.motion import controlled_motion as motion
 from remora.model.robot import Robot
 
 
@@ -40,7 +46,7 @@ class JointPID(Component):
 
     def interface(self, robot: Robot) -> Interface:
         """Return the interface."""
-        names = motion.joint_names(robot, self.joints)
+        names = joint_names(robot, self.joints)
         position, torque = (
             joint_signal(robot, names, "coordinate_unit"),
             joint_signal(robot, names, "force_unit"),
@@ -69,14 +75,14 @@ class JointPID(Component):
 
     def act(self, at: Context) -> list[Action]:
         """Return the torques of the joints."""
-        names = motion.joint_names(at.robot, self.joints)
+        names = joint_names(at.robot, self.joints)
         return joint_forces(at.robot, names, self._law(at)[2])
 
     def _law(self, at: Context) -> tuple[Array, Array, Array]:
         """Return the error, the demanded and the limited torques."""
-        names = motion.joint_names(at.robot, self.joints)
-        error = at.inputs["position"] - at.q[..., motion.coordinate_places(at.robot, names)]
-        lag = at.inputs["velocity"] - at.v[..., motion.speed_places(at.robot, names)]
+        names = joint_names(at.robot, self.joints)
+        error = at.inputs["position"] - at.q[..., coordinate_places(at.robot, names)]
+        lag = at.inputs["velocity"] - at.v[..., speed_places(at.robot, names)]
         demand = self.kp * error + self.ki * at.memory["integral"] + self.kd * lag
         demand = demand + at.inputs["feedforward"]
         if self.limit is None:

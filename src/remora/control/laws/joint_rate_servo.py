@@ -9,7 +9,13 @@ from remora.algebra.vector import apply
 from remora.components.actions import Action
 from remora.components.component import Component, Interface
 from remora.components.context import Context
-from remora.components.joint_signals import check_joint_numbers, joint_forces, joint_signal
+from remora.components.joint_signals import (
+    check_joint_numbers,
+    joint_forces,
+    joint_names,
+    joint_signal,
+    speed_places,
+)
 from remora.components.parameter import parameter
 from remora.control.motion import controlled_motion as motion
 from remora.model.robot import Robot
@@ -39,7 +45,7 @@ class JointRateServo(Component):
 
     def interface(self, robot: Robot) -> Interface:
         """Return the interface."""
-        names = motion.joint_names(robot, self.joints)
+        names = joint_names(robot, self.joints)
         torque = joint_signal(robot, names, "force_unit")
         check_joint_numbers(self, torque.size)
         return Interface(
@@ -52,8 +58,8 @@ class JointRateServo(Component):
 
     def outputs(self, at: Context) -> Mapping[str, Array]:
         """Return the torques."""
-        names = motion.joint_names(at.robot, self.joints)
-        places = motion.speed_places(at.robot, names)
+        names = joint_names(at.robot, self.joints)
+        places = speed_places(at.robot, names)
         force = motion.controlled_dynamics(at, places, self.base).force
         lag = at.inputs["rate"] - at.v[..., places]
         wanted = at.inputs["acceleration"] + self.gain * lag
@@ -62,5 +68,5 @@ class JointRateServo(Component):
 
     def act(self, at: Context) -> list[Action]:
         """Return the torques of the joints."""
-        names = motion.joint_names(at.robot, self.joints)
+        names = joint_names(at.robot, self.joints)
         return joint_forces(at.robot, names, self.outputs(at)["torque"])

@@ -8,7 +8,7 @@ from remora.algebra.array_ops import asarray
 from remora.components.actions import Action
 from remora.components.component import Component, Interface
 from remora.components.context import Context
-from remora.components.joint_signals import joint_forces, joint_signal
+from remora.components.joint_signals import joint_forces, joint_names, joint_signal, speed_places
 from remora.components.parameter import parameter
 from remora.components.signals import Signal
 from remora.control.motion import controlled_motion as motion
@@ -50,7 +50,7 @@ class OperationalLaw(Component):
             inputs: besides those of a pose.
         """
         robot.frame(self.frame)
-        torque = joint_signal(robot, motion.joint_names(robot, self.joints), "force_unit")
+        torque = joint_signal(robot, joint_names(robot, self.joints), "force_unit")
         return Interface(
             inputs={**ACCELERATED_POSE_INPUTS, **(inputs or {})},
             outputs={"torque": torque, output: Signal(6)},
@@ -58,9 +58,9 @@ class OperationalLaw(Component):
 
     def places(self, at: Context) -> list[int]:
         """Return the indices of the controlled speeds in v."""
-        return motion.speed_places(at.robot, motion.joint_names(at.robot, self.joints))
+        return speed_places(at.robot, joint_names(at.robot, self.joints))
 
     def act(self, at: Context) -> list[Action]:
         """Return the torques of the joints."""
-        names = motion.joint_names(at.robot, self.joints)
+        names = joint_names(at.robot, self.joints)
         return joint_forces(at.robot, names, asarray(self.outputs(at)["torque"]))

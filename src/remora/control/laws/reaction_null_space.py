@@ -9,7 +9,7 @@ from remora.algebra.array_ops import Array
 from remora.algebra.vector import apply
 from remora.components.component import Component, Interface
 from remora.components.context import Context
-from remora.components.joint_signals import joint_signal
+from remora.components.joint_signals import joint_names, joint_signal, speed_places
 from remora.components.parameter import parameter, row_indices
 from remora.control.motion import controlled_motion as motion
 from remora.errors import InvalidValue
@@ -47,12 +47,12 @@ class ReactionNullSpace(Component):
         """Return the interface."""
         if motion.base_size(robot) == 0:
             raise InvalidValue("the base is fixed: there is no reaction")
-        rate = joint_signal(robot, motion.joint_names(robot, self.joints), "speed_unit")
+        rate = joint_signal(robot, joint_names(robot, self.joints), "speed_unit")
         return Interface(inputs={"command": rate}, outputs={"rate": rate})
 
     def outputs(self, at: Context) -> Mapping[str, Array]:
         """Return the projected rates."""
-        places = motion.speed_places(at.robot, motion.joint_names(at.robot, self.joints))
+        places = speed_places(at.robot, joint_names(at.robot, self.joints))
         rows = row_indices(self.rows)
         moves = motion.response(at, places, "floating")
         base = at.robot.bodies[0].name

@@ -11,7 +11,13 @@ from remora.algebra.array_ops import Array, ArrayLike, absolute, asarray, less, 
 from remora.algebra.vector import apply
 from remora.components.component import Component, Interface
 from remora.components.context import Context
-from remora.components.joint_signals import check_joint_numbers, joint_signal
+from remora.components.joint_signals import (
+    check_joint_numbers,
+    coordinate_places,
+    joint_names,
+    joint_signal,
+    speed_places,
+)
 from remora.components.parameter import parameter, row_indices
 from remora.control.motion import controlled_motion as motion
 from remora.control.motion.pose_goal import POSE_INPUTS, pose_goal
@@ -80,7 +86,7 @@ class ResolvedRate(Component):
 
     def interface(self, robot: Robot) -> Interface:
         """Return the interface; raise if frame, joints or weights do not fit the robot."""
-        names = motion.joint_names(robot, self.joints)
+        names = joint_names(robot, self.joints)
         robot.frame(self.frame)
         rate = joint_signal(robot, names, "speed_unit")
         check_joint_numbers(self, rate.size)
@@ -88,8 +94,8 @@ class ResolvedRate(Component):
 
     def outputs(self, at: Context) -> Mapping[str, Array]:
         """Return the joint rates and the error."""
-        names, rows = motion.joint_names(at.robot, self.joints), row_indices(self.rows)
-        places = motion.speed_places(at.robot, names)
+        names, rows = joint_names(at.robot, self.joints), row_indices(self.rows)
+        places = speed_places(at.robot, names)
         goal = pose_goal(at, self.frame)
         moves = motion.response(at, places, self.base)
         map_ = motion.frame_rates(at, self.frame, rows, places, self.base, moves)
@@ -114,7 +120,7 @@ class ResolvedRate(Component):
         z: Array = np.zeros(len(places))
         if "limits" in self.secondary:
             middle, held = _middles(at.robot, names)
-            q = at.q[..., motion.coordinate_places(at.robot, names)]
+            q = at.q[..., coordinate_places(at.robot, names)]
             z = z - self.limit_gain * held * (q - middle)
         if "manipulability" in self.secondary:
             slope = motion.manipulability_gradient(at, self.frame, rows, places, self.damping)

@@ -9,7 +9,7 @@ from remora.algebra.vector import apply, transpose
 from remora.components.actions import Action
 from remora.components.component import Component, Interface
 from remora.components.context import Context
-from remora.components.joint_signals import joint_forces, joint_signal
+from remora.components.joint_signals import joint_forces, joint_names, joint_signal, speed_places
 from remora.components.parameter import parameter, row_indices
 from remora.control.motion import controlled_motion as motion
 from remora.control.motion.pose_goal import POSE_INPUTS, pose_goal
@@ -45,14 +45,14 @@ class TransposeJacobian(Component):
     def interface(self, robot: Robot) -> Interface:
         """Return the interface."""
         robot.frame(self.frame)
-        names = motion.joint_names(robot, self.joints)
+        names = joint_names(robot, self.joints)
         return Interface(
             inputs=POSE_INPUTS, outputs={"torque": joint_signal(robot, names, "force_unit")}
         )
 
     def outputs(self, at: Context) -> Mapping[str, Array]:
         """Return the torques."""
-        places = motion.speed_places(at.robot, motion.joint_names(at.robot, self.joints))
+        places = speed_places(at.robot, joint_names(at.robot, self.joints))
         rows = row_indices(self.rows)
         goal = pose_goal(at, self.frame)
         moves = motion.response(at, places, self.base)
@@ -62,5 +62,5 @@ class TransposeJacobian(Component):
 
     def act(self, at: Context) -> list[Action]:
         """Return the torques of the joints."""
-        names = motion.joint_names(at.robot, self.joints)
+        names = joint_names(at.robot, self.joints)
         return joint_forces(at.robot, names, self.outputs(at)["torque"])

@@ -29,7 +29,6 @@ class WheelDesaturation(Component):
     Valid where max_torque is within what the wheels can take up.
     """
 
-    uses_design = True
     sampled = True
     gain: float = parameter("k", unit="1/s", above=0.0)
     max_torque: float = parameter("of each axis", unit="N m", above=0.0)

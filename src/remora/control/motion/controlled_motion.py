@@ -35,9 +35,9 @@ from remora.algebra.vector import apply, cross, transpose
 from remora.components.context import Context
 from remora.dynamics.constraints.loop_kinematics import constraint_bias, constraint_jacobian
 from remora.dynamics.kinematics import jacobian_rate
-from remora.errors import InvalidValue, RemoraError, UnknownName
+from remora.errors import UnknownName
 from remora.model.constraint import GEAR
-from remora.model.joints import in_coordinates, is_free, kind
+from remora.model.joints import is_free
 from remora.model.robot import Robot
 from remora.model.topology import ancestors
 
@@ -64,31 +64,6 @@ class ControlledDynamics(NamedTuple):
     places: list[int]
     passive: Affine
     force: Affine
-
-
-def joint_names(robot: Robot, joints: Sequence[str]) -> tuple[str, ...]:
-    """Return the names of the controlled joints; all joints after the base if none are given."""
-    if not joints:
-        joints = [j.name for j in robot.joints[1:] if kind(j).nv > 0 and j.mimic is None]
-    for name in joints:
-        joint = robot.joints[robot.joint_index(name)]
-        if joint is robot.joints[0]:
-            raise RemoraError(f"joint {name!r} carries the base: control it with a law of the base")
-        if not in_coordinates(joint) or joint.mimic is not None or kind(joint).nv == 0:
-            raise RemoraError(f"joint {name!r} ({joint.kind}) has no coordinates of its own")
-    if len(set(joints)) != len(joints):
-        raise InvalidValue("a joint is listed twice")
-    return tuple(joints)
-
-
-def speed_places(robot: Robot, joints: Sequence[str]) -> list[int]:
-    """Return the indices of the joints' speeds in v."""
-    return [i for name in joints for i in range(robot.nv)[robot.joints[name].v]]
-
-
-def coordinate_places(robot: Robot, joints: Sequence[str]) -> list[int]:
-    """Return the indices of the joints' coordinates in q."""
-    return [i for name in joints for i in range(robot.nq)[robot.joints[name].q]]
 
 
 def base_size(robot: Robot) -> int:

@@ -27,8 +27,6 @@ class CircleReference(Component):
     Outputs: `pose`, `(8,)`; `twist`, `(6,)`, own axes; `twist_rate`, the rate of its components.
     """
 
-    uses_design = True
-
     start_point: ArrayLike = parameter("where it begins, inertial axes", "vector", unit="m", size=3)
     center: ArrayLike = parameter("c, inertial axes", "vector", unit="m", size=3)
     normal: ArrayLike = parameter("n; the part of it along e is removed", "vector", size=3)

@@ -11,9 +11,8 @@ import numpy as np
 from remora.algebra.array_ops import Array, asarray
 from remora.components.component import Component, Interface
 from remora.components.context import Context
-from remora.components.joint_signals import joint_signal
+from remora.components.joint_signals import joint_names, joint_signal
 from remora.components.parameter import parameter
-from remora.control.motion import controlled_motion as motion
 from remora.control.references import segments
 from remora.control.references.time_laws import TIME_LAWS
 from remora.errors import InvalidValue, ShapeError
@@ -31,8 +30,6 @@ class JointReference(Component):
     The durations are given, or are the shortest that keep the largest speeds and accelerations.
     Durations that are given together with limits and exceed them are an error.
     """
-
-    uses_design = True
 
     waypoints: Any = parameter("`(m, k)`, m ≥ 2", "places", unit="rad or m")
     joints: Sequence[str] = parameter("its joints; all by default", "joints", default=())
@@ -84,7 +81,7 @@ class JointReference(Component):
 
     def interface(self, robot: Robot) -> Interface:
         """Return the interface."""
-        names = motion.joint_names(robot, self.joints)
+        names = joint_names(robot, self.joints)
         position = joint_signal(robot, names, "coordinate_unit")
         if self.waypoints.shape[-1] != position.size:
             raise InvalidValue(

@@ -44,8 +44,6 @@ class PoseReference(Component):
     given together with limits and exceed them are an error.
     """
 
-    uses_design = True
-
     waypoints: Any = parameter("unit dual quaternions, `(m, 8)`, m ≥ 2", "poses")
     durations: Any = parameter(
         "one for all segments or one for each; None: from the limits", "durations", default=None,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+import numpy as np
+
 from remora.algebra.array_ops import Array
 from remora.codegen.ir.graph import Signature
 from remora.errors import UnknownName
@@ -49,6 +51,16 @@ def parameter(robot: Robot, name: str) -> tuple[Signature, Change]:
     of_one = [f"BODY.{n}" for n in _OF_BODY] + [f"JOINT.{n}" for n in _OF_JOINT]
     of_one += [f"CONSTRAINT.{n}" for n in _OF_CONSTRAINT] if robot.constraints else []
     raise UnknownName("parameter", name, (*_OF_BODY, "placement", *of_one))
+
+
+def value_of(robot: Robot, name: str) -> Array:
+    """Return the value of a parameter of one body, joint or constraint."""
+    parameter(robot, name)  # raises for unknown names
+    owner, _, number = name.rpartition(".")
+    for items in (robot.bodies, robot.joints, robot.constraints):
+        if owner in items and hasattr(items[owner], number):
+            return np.asarray(getattr(items[owner], number), float)
+    raise UnknownName("number of a robot", name, ("BODY.mass", "JOINT.damping", "..."))
 
 
 def of_constraint(robot: Robot, name: str) -> bool:

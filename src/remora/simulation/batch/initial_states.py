@@ -21,6 +21,7 @@ from remora.components.component import Interface
 from remora.components.layout import ComponentLayout
 from remora.components.signals import State
 from remora.components.system import System
+from remora.components.wiring import with_estimates
 from remora.errors import RemoraError, ShapeError, UnknownName
 from remora.identity.digest import digest, digest_or_none
 from remora.model.numbers import finite
@@ -148,7 +149,9 @@ def _changed(system: System, name: str, values: Mapping[str, Array]) -> Interfac
     """Return the interface of a component with other numbers, by the names of parameters."""
     made = system.acting_with(values)
     component = made.components[name]
-    return component.interface(made.robot_of(component))
+    interface = component.interface(made.robot_of(component))
+    estimated = [k for k in made.layouts[name].interface.inputs if k not in interface.inputs]
+    return with_estimates(interface, made.design, estimated)
 
 
 def _interface(system: System, name: str, values: Mapping[str, Array]) -> Interface:

@@ -19,8 +19,8 @@ from pydantic import Discriminator, Field, Tag, create_model
 
 from remora.algebra import pose, quaternion
 from remora.components.component import TIMING, Component
+from remora.components.joint_signals import joint_names
 from remora.components.parameter import OF_SIGNAL, ROW_SETS, ROWS, Parameter, declared, title
-from remora.control.motion.controlled_motion import joint_names
 from remora.errors import InvalidValue, RemoraError
 from remora.model.degrees import in_degrees
 from remora.model.robot import Robot

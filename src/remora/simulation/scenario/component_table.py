@@ -34,7 +34,11 @@ from remora.control.laws.wheel_desaturation import WheelDesaturation
 from remora.control.references.circle_reference import CircleReference
 from remora.control.references.joint_reference import JointReference
 from remora.control.references.pose_reference import PoseReference
+from remora.estimation.attitude_filter import AttitudeFilter
+from remora.estimation.state_estimate import StateEstimate
+from remora.sensors.joint_encoders import JointEncoders
 from remora.sensors.rate_gyro import RateGyro
+from remora.sensors.star_tracker import StarTracker
 from remora.sensors.threshold import Threshold
 from remora.simulation.inputs.signal_source import SignalSource
 from remora.simulation.scenario.component_settings import (
@@ -55,6 +59,10 @@ COMPONENTS: dict[str, type[Component]] = {
     "attitude_pd": AttitudePD,
     "end_effector_wrench": EndEffectorWrenchControl,
     "rate_gyro": RateGyro,
+    "star_tracker": StarTracker,
+    "joint_encoders": JointEncoders,
+    "state_estimate": StateEstimate,
+    "attitude_filter": AttitudeFilter,
     "first_order_actuator": FirstOrderActuator,
     "thruster": Thruster,
     "thruster_set": ThrusterSet,
