@@ -17,7 +17,7 @@ from typing import Any
 from remora.errors import UnknownName
 
 #: The papers with a table.
-PAPERS = ("FPG11", "SA24", "SPART17", "VT18")
+PAPERS = ("VT18", "FPG11", "DM93", "SA24", "SPART17")
 
 
 @dataclass(frozen=True)
