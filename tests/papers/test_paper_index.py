@@ -14,6 +14,7 @@ SOURCE = Path(rm.__file__).parent
 #: What each paper numbers, by reading it.
 UNNUMBERED = ("section ", "appendix ", "footnote ")
 NUMBERED = {
+    "DM93": [*range(1, 33), *(f"Figure {n}" for n in range(1, 4))],
     "FPG11": [
         *range(1, 45), "A.1", "A.2", "A.3", "B.1", "B.2", *(f"C.{n}" for n in range(1, 8)),
         "Figure 1", "Proposition A.1",

@@ -26,7 +26,7 @@ from remora.components.parameter import parameter
 from remora.dynamics.formulations import inverse_dynamics
 from remora.dynamics.kinematics import frame_acceleration, frame_pose, frame_twist, jacobian
 from remora.errors import RemoraError, ShapeError
-from remora.model.numbers import UNIT_TOLERANCE, finite
+from remora.model.numbers import unit_pose
 from remora.model.robot import Robot
 
 LAWS = ("printed", "linearizing")
@@ -35,8 +35,8 @@ LAWS = ("printed", "linearizing")
 def pose_logarithm(x: Array) -> Array:
     """Return SA24's logarithm (φ n + ε p)/2 of a pose, `(..., 8) -> (..., 6)` [SA24, appendix A].
 
-    It is not the inverse of the exponential (see `dual_quaternion.log`), but zero only at the
-    identity, too.
+    The inverse of the paper's exp(P + ε D) = e^P + ε D e^P; `dual_quaternion.log` is that of the
+    series. Both are zero only at the identity.
     """
     r = quaternion.shortest(pose.rotation(x))
     turned = quaternion.half_angle_over_sine(r) * r[..., 1:]
@@ -162,11 +162,9 @@ class EndEffectorWrenchControl(Component):
         for frame, x in targets.items():
             if robot.frame(frame).body < 0:
                 raise RemoraError(f"frame {frame!r} is fixed in the inertial frame: it cannot move")
-            target = finite(f"target of {frame!r}", x, 8)
-            if target.shape != (8,) or abs(float(target[:4] @ target[:4]) - 1.0) > UNIT_TOLERANCE:
-                raise ShapeError(
-                    f"target of {frame!r} must be one pose (8,), a unit dual quaternion"
-                )
+            target = unit_pose(f"target of {frame!r}", x)
+            if target.shape != (8,):
+                raise ShapeError(f"target of {frame!r} must be one pose (8,), not {target.shape}")
             poses.append(target)
         for key, value in (
             ("frames", tuple(targets)), ("targets", np.array(poses)), ("kp", kp), ("kv", kv),

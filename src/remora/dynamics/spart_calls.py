@@ -100,11 +100,11 @@ def velocities(robot: Robot, q: ArrayLike, v: ArrayLike) -> tuple[Array, Array]:
         v: velocity, `(..., nv)`.
     """
     q, v = configuration(robot, q), velocity(robot, v)
-    found = [
+    twists = [
         frame_twist(robot, q, v, Frame("L", i, body.inertial_placement), axes="world")
         for i, body in enumerate(robot.bodies)
     ]
-    return found[0], _stacked(found[1:], q, 6)
+    return twists[0], _stacked(twists[1:], q, 6)
 
 
 @takes_robot
@@ -148,14 +148,14 @@ def composite_body_masses(robot: Robot, q: ArrayLike) -> tuple[Array, Array]:
     """
     q = configuration(robot, q)
     x = poses(robot, q)
-    found: list[Array] = []
+    masses: list[Array] = []
     for i, M in enumerate(composite_inertias(robot, q)):
         body = x[..., i, :]
         lever = pose.translation(body) - pose.translation(_link_frame(robot, x, i))
         X = screw.transform(pose.from_parts(body[..., :4], lever))
         A = screw.inertia_matrix(screw.transform_inertia(X, M))  # to [P, L]
-        found.append(concatenate([A[..., 3:, :], A[..., :3, :]], trailing=2))
-    return found[0], _stacked(found[1:], q, 6, 6)
+        masses.append(concatenate([A[..., 3:, :], A[..., :3, :]], trailing=2))
+    return masses[0], _stacked(masses[1:], q, 6, 6)
 
 
 @takes_robot

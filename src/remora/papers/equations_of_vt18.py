@@ -21,6 +21,7 @@ _RUN = "simulation/test_vt18.py"
 _SOLVE = "remora.dynamics.maximal.saddle_point.solve rm.papers.vt18.newton_euler_solution"
 _S = "rm.papers.vt18.newton_euler_system"
 _RATES = "model/test_joints.py::test_screws_are_the_derivative_of_the_pose_and_rate_theirs"
+_GENERALIZED = "dynamics/test_newton_euler.py::test_generalized_coordinates_of_tables_3_and_6"
 _HYBRID = "rm.hybrid_dynamics rm.papers.vt18.newton_euler_solution"
 _KEPT = (
     "the system keeps its structure: the constraint of a prescribed joint also has its degrees of "
@@ -100,10 +101,12 @@ ROWS: tuple[tuple[str, str, str, str, str], ...] = (
      _TREE, ""),
     ("41", "y, the dual velocities of all bodies", f"{_S} rm.twists", _PUBLIC,
      "newton_euler_system has them about the centres of mass, in eight components"),
-    ("Table 3", "generalized coordinates of joints", "remora.model.joints.motion_subspace", _RATES,
-     "a spherical joint has a quaternion, not Euler angles; U is `cartesian` here"),
-    ("42", "Γ, the generalized coordinates", "rm.neutral", _RATES,
-     "q[joint.q]; C has [θ, z] in both"),
+    ("Table 3", "generalized coordinates of joints",
+     "rm.papers.vt18.generalized_coordinates rm.papers.vt18.from_generalized_coordinates",
+     _GENERALIZED, "q has a quaternion of a spherical joint, these Euler angles 3-2-1; U is "
+     "`cartesian` here"),
+    ("42", "Γ, the generalized coordinates", "rm.papers.vt18.generalized_coordinates",
+     _GENERALIZED, ""),
     ("43", "the state x", "rm.integrate", f"{_RUN}::test_every_bodys_velocity_as_a_state",
      "runs have q and v; the test integrates the paper's y"),
     ("Figure 4", "frames and wrenches of a joint", "", "",
@@ -118,9 +121,8 @@ ROWS: tuple[tuple[str, str, str, str, str], ...] = (
     ("45", "rates of the base's pose", "rm.integrate", _RATES, ""),
     ("46", "dual velocity of a joint", "rm.dynamics.joint_twists", _ACROSS, ""),
     ("47", "rates of the generalized coordinates", "rm.dynamics.joint_speeds", _ACROSS, ""),
-    ("Table 6", "L, from dual velocity to rates", _S,
-     "dynamics/test_newton_euler.py::test_lambda_and_l_are_vt18s_tables_4_and_6",
-     "of a spherical joint the angular velocity; the Euler angles' matrix is tested beside it"),
+    ("Table 6", "L, from dual velocity to rates", f"rm.papers.vt18.rate_maps {_S}", _GENERALIZED,
+     "singular at a pitch of 90°"),
     ("48", "dual acceleration of a joint",
      "rm.dynamics.joint_accelerations rm.dynamics.joint_twists", _ACROSS, ""),
     ("49", "the constraint of a joint", "rm.dynamics.constraint_violation", _ACROSS, ""),
@@ -144,9 +146,8 @@ ROWS: tuple[tuple[str, str, str, str, str], ...] = (
     ("75", "Υ", _HYBRID,
      f"{_HELD}::test_equation_71_with_the_accelerations_put_in_lacks_equations",
      "correction: j = i + 1 for j = i; reduced by Υ, the system lacks equations"),
-    ("76", "the matrix of (71)", _HYBRID,
-     f"{_HELD}::test_equation_71_as_printed_is_regular_and_wrong",
-     "as printed it is regular, and (71) is wrong"),
+    ("76", "the matrix of (71)", _S, "dynamics/test_newton_euler.py::test_matrix_of_equation_76",
+     "newton_euler_system(..., prescribed=...); correction: [V V_act]ᵀ for Υ along V_act alone"),
     ("Algorithm 1", "the framework, step by step", "rm.simulate rm.papers.vt18.newton_euler_system",
      f"{_RUN}::test_every_bodys_velocity_as_a_state",
      "line by line in docs/vt18.md; line 17 reads \"Ŝ21 from Ŝ21\""),

@@ -17,7 +17,7 @@ from typing import Any
 from remora.errors import UnknownName
 
 #: The papers with a table.
-PAPERS = ("FPG11", "SA24", "SPART17", "VT18")
+PAPERS = ("VT18", "FPG11", "DM93", "SA24", "SPART17")
 
 
 @dataclass(frozen=True)
@@ -49,13 +49,13 @@ class PaperRow:
     def files(self) -> tuple[str, ...]:
         """Source files of the functions, in the package."""
         root = Path(inspect.getfile(import_module("remora"))).parent
-        found: dict[str, None] = {}
+        paths: dict[str, None] = {}
         for name in self.functions:
             value = named(name)
             owner: Any = value.fget if isinstance(value, property) else value
             file = inspect.getfile(inspect.unwrap(owner))
-            found[Path(file).relative_to(root).as_posix()] = None
-        return tuple(found)
+            paths[Path(file).relative_to(root).as_posix()] = None
+        return tuple(paths)
 
     def __str__(self) -> str:
         """Return the row as a few lines of text."""
@@ -81,11 +81,11 @@ class PaperIndex:
 
     def __getitem__(self, number: str | int) -> PaperIndex:
         """Return the rows with a number: `46`, "46", "Table 1"."""
-        found = tuple(row for row in self.rows if row.number == str(number))
-        if not found:
+        rows = tuple(row for row in self.rows if row.number == str(number))
+        if not rows:
             known = dict.fromkeys(row.number for row in self.rows)
             raise UnknownName("number in the paper", str(number), known)
-        return PaperIndex(found)
+        return PaperIndex(rows)
 
     def __iter__(self) -> Iterator[PaperRow]:
         """Iterate over the rows."""

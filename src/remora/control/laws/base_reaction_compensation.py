@@ -19,7 +19,7 @@ from remora.model.robot import Robot
 
 
 class BaseReactionCompensation(Component):
-    """Feed-forward on the base against the reaction of moving joints [SPART17, section 2.4].
+    """Feed-forward on the base against the reaction of moving joints [SPART17, section 3].
 
     τ_0 = H_0c a + h_0: the forces on the base with which v̇_0 = 0 while the controlled joints
     accelerate with a (inverse dynamics with a base that does not accelerate). A free base takes
