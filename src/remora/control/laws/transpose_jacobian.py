@@ -17,7 +17,7 @@ from remora.model.robot import Robot
 
 
 class TransposeJacobian(Component):
-    """Torques that pull a frame to a reference, without inverting anything [MMA89; SPART17, section 3].
+    """Torques that pull a frame to a reference, without an inverse [MMA89; SPART17, section 3].
 
     τ_c = Aᵀ (K_p e + K_d (t_d - t)) - k v_c, with A = J* for a floating base, J_c otherwise, e the
     rotation vector and the position error and t the frame's twist, all in inertial axes.
