@@ -77,6 +77,20 @@ def test_without_noise_the_filter_finds_the_bias():
     assert run.signals["filter.deviation"][-1].shape == (6,)
 
 
+@pytest.mark.parametrize("timing", [{"delay": H}, {"sample_time": 5 * H, "offset": 2 * H}])
+def test_a_star_tracker_that_measures_later(timing):
+    """The filter starts with the first measured attitude, and counts from there."""
+    gyro = rm.sensors.RateGyro("bus", (0.01, -0.02, 0.005), sample_time=H, name="gyro")
+    tracker = rm.sensors.StarTracker("bus", name="tracker", **({"sample_time": H} | timing))
+    every = 5 if "offset" in timing else 1
+    made = rm.estimation.AttitudeFilter(1e-5, 1e-6, 1e-5, 0.02, every, sample_time=H, name="filter")
+    q, v = rm.neutral(BOX), np.zeros(6)
+    run = rm.simulate(rm.System(BOX, [gyro, tracker, made]), q, v, 30.0, **SETTINGS)
+    assert run.signals["filter.estimate"][1] == pytest.approx([1, 0, 0, 0])
+    assert run.signals["filter.bias"][-1] == pytest.approx([0.01, -0.02, 0.005], abs=1e-5)
+    assert np.all(np.isfinite(run.signals["filter.covariance"]))
+
+
 def test_a_batch_is_its_single_runs():
     system = rm.System(BOX, parts())
     batch = rm.simulate_batch(system, *start(), 3.0, runs=rm.Runs(3, seed=5), **SETTINGS)

@@ -223,6 +223,7 @@ def test_encoders_round_to_their_resolution():
         (lambda: rm.estimation.StateEstimate(base=["rate"], gyro="tool"), "not on the base"),
         (lambda: rm.estimation.StateEstimate(free_joints=["base"]), "not a free joint of another"),
         (lambda: rm.estimation.StateEstimate(free_joints=["elbow_pitch"]), "not a free joint"),
+        (lambda: rm.estimation.StateEstimate(ARM, **TICK), "has no sample_time"),
         (lambda: rm.sensors.StarTracker("bus"), "needs a sample_time"),
         (lambda: rm.sensors.StarTracker("bus", noise=-1.0, **TICK), "noise"),
         (lambda: rm.sensors.JointEncoders(noise=-1.0, **TICK), "noise"),
@@ -243,3 +244,148 @@ def test_a_law_cannot_have_inputs_of_these_names():
 
     with pytest.raises(rm.errors.ModelError, match="cannot be named 'q' or 'v'"):
         rm.System(ROBOT, [Law()], {"law.q": np.zeros(3)})
+
+
+class Observer(Component):
+    """An estimate that remembers the true state, as a filter that reads too much would."""
+
+    uses_design = True
+    estimates_state = True
+    sampled = True
+
+    def interface(self, robot):
+        q, v = rm.neutral(robot), np.zeros(robot.nv)
+        return Interface(
+            outputs={"q": Signal(robot.nq), "v": Signal(robot.nv)}, discrete={"qm": q, "vm": v}
+        )
+
+    def outputs(self, at):
+        return {"q": at.memory["qm"], "v": at.memory["vm"]}
+
+    def update(self, at):
+        return {"qm": at.q, "vm": at.v}
+
+
+class Reference(Component):
+    """A component whose outputs only have the names of the state."""
+
+    def interface(self, robot):
+        return Interface(outputs={"q": Signal(robot.nq), "v": Signal(robot.nv)})
+
+    def outputs(self, at):
+        return {"q": 0.0 * at.t + rm.neutral(ROBOT), "v": 0.0 * at.t + np.zeros(ROBOT.nv)}
+
+
+class Push(Component):
+    """A law of a user, without the design."""
+
+    def act(self, at):
+        return rm.JointForce("elbow_pitch", -at.joint_velocity("elbow_pitch"))
+
+
+class Two(Component):
+    """A law with an output that needs nothing, and one that needs the state and the design."""
+
+    uses_design = True
+
+    def interface(self, robot):
+        return Interface(
+            inputs={"command": Signal(())}, outputs={"free": Signal(()), "place": Signal(3)}
+        )
+
+    def outputs(self, at):
+        return {"free": 2.0 * at.inputs["command"], "place": at.position("tool") / at.robot.mass}
+
+
+class Shifted(Component):
+    """An estimate of the position with an offset that a law provides."""
+
+    estimates_state = True
+
+    def interface(self, robot):
+        outputs = {"q": Signal(robot.nq), "v": Signal(robot.nv), "mass": Signal((), "kg")}
+        return Interface(inputs={"off": Signal(())}, outputs=outputs)
+
+    def outputs(self, at):
+        return {"q": at.q, "v": at.v + at.inputs["off"], "mass": 5.0 + at.inputs["off"]}
+
+
+def test_truth_in_the_memory_of_an_estimate_is_listed():
+    law = rm.control.JointPD(ROBOT, {"elbow_pitch": 0.5}, 30.0, 20.0, 0.05, name="law")
+    told = rm.System(ROBOT, [Observer(**TICK, name="observer"), law]).truth_read_by()
+    assert "base attitude" in told["observer"]
+    assert "law" not in told
+    idle = rm.control.JointPD(ROBOT, {"elbow_pitch": 0.5}, 0.0, 0.0, 0.05, name="law")
+    assert rm.System(ROBOT, [idle]).truth_read_by() == rm.System(ROBOT, [law]).truth_read_by()
+    assert rm.System(ROBOT, [Push()]).truth_read_by() == {"push": ("elbow_pitch speed",)}
+    damper = rm.world.Spring(("bus", "tool"), 1.0, 1.0)
+    assert rm.System(ROBOT, [damper]).truth_read_by() == {}
+
+
+def test_truth_that_is_read_after_a_capture_is_listed():
+    box = rm.Builder("box").body("box", mass=120.0, inertia=(20, 30, 25))
+    both = rm.combine({"arm": ROBOT, "box": box.joint("free", "free", None, "box").build()})
+    both = rm.loops.add_constraint(
+        both, "grip", "fixed", parent="arm/tool", child="box/box", active=False
+    )
+    servo = rm.control.JointRateServo([f"arm/{n}" for n in ARM], 2.0, name="servo", **TICK)
+    told = rm.System(both, [servo], {"servo.rate": np.zeros(7)}).truth_read_by()["servo"]
+    assert {"box/free attitude", "box/free position", "box/free rate"} <= {*told}
+
+
+def test_only_estimates_are_taken_by_themselves():
+    law = rm.control.JointPD(ROBOT, {"elbow_pitch": 0.5}, 30.0, 20.0, 0.05, name="law")
+    system = rm.System(ROBOT, [Reference(name="reference"), law])
+    assert "law.q" not in system.connections
+    chosen = rm.System(ROBOT, [Reference(name="reference"), law], {"law.q": "reference.q"})
+    assert chosen.connections["law.q"] == "reference.q"
+    named = rm.System(ROBOT, [Reference(name="robot"), law], {"law.q": "robot.q"})
+    assert named.connections["law.q"] == "robot.q"
+
+    class Wrong(Push):
+        estimates_state = True
+
+    with pytest.raises(rm.errors.ModelError, match="estimates_state needs the outputs"):
+        rm.System(ROBOT, [Wrong()])
+
+
+def test_a_law_that_is_evaluated_in_parts():
+    """Its first output is known before the state and the design with which it computes."""
+    connect = {
+        "shifted.off": "two.free",
+        "two.command": 0.0,
+        "two.design.flange.mass": "shifted.mass",
+    }
+    run = rm.simulate(rm.System(ROBOT, [Two(), Shifted()], connect), *start(), 0.2, **SETTINGS)
+    expected = rm.frame_pose(ROBOT, start()[0], "tool")
+    mass = float(ROBOT.mass) + 0.1
+    assert run.signals["two.place"][0] == pytest.approx(
+        pose.translation(expected) / mass, rel=1e-12
+    )
+
+
+@pytest.mark.parametrize(
+    ("connect", "text"),
+    [
+        ({"law.design.flange.mass": -5.0}, "must be positive"),
+        ({"law.design.flange.inertia": [[1, 2, 3], [4, 5, 6], [7, 8, 9]]}, "must be symmetric"),
+        ({"law.design.nope.mass": 5.0}, "no parameter named 'nope.mass'"),
+        ({"law.design.": 5.0}, "no parameter"),
+        ({"law.design.mass": "law.torque"}, "shape"),
+    ],
+)
+def test_impossible_numbers_of_a_design_are_faults_of_the_system(connect, text):
+    law = rm.control.JointComputedTorque(4.0, 4.0, ARM, name="law")
+    with pytest.raises(rm.errors.ModelError, match=text):
+        rm.System(ROBOT, [law], {"law.position": np.zeros(7), **connect})
+
+
+def test_free_joints_whose_inputs_have_one_name():
+    def box(joint):
+        made = rm.Builder("box").body("b", mass=1.0, inertia=(1, 1, 1))
+        return made.joint(joint, "free", None, "b").build()
+
+    boxes = {"a": ROBOT, "x": box("b_c"), "x_b": box("c")}
+    robot = rm.combine(boxes)
+    with pytest.raises(rm.errors.ModelError, match="has the inputs of another"):
+        rm.System(robot, [rm.estimation.StateEstimate(free_joints=["x/b_c", "x_b/c"])])

@@ -149,6 +149,8 @@ class Component:
     sampled: ClassVar[bool] = False
     #: Whether it computes with the design of the system, as control laws do, not with the robot.
     uses_design: ClassVar[bool] = False
+    #: Whether its outputs `q` and `v` are the state with which control laws compute.
+    estimates_state: ClassVar[bool] = False
 
     def __init_subclass__(cls, **options: Any) -> None:
         """Make the subclass a frozen dataclass, and describe its parameters in its help."""

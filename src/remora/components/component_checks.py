@@ -14,6 +14,7 @@ from remora.components import actions
 from remora.components.component import Component, Interface, default_name, parameters
 from remora.components.context import DESIGN, context_of
 from remora.components.returned_values import checked
+from remora.components.signals import STATE
 from remora.dynamics.kernels.parameters import value_of
 from remora.errors import Fault, RemoraError, SingularMatrix
 from remora.model.robot import Robot
@@ -106,6 +107,8 @@ def interface(robot: Robot, name: str, component: Component, faults: list[Fault]
             faults.append(Fault(where, f"parameter {key!r} must be finite, not {value}"))
     if not all(math.isfinite(t) for t in found.breaks):
         faults.append(Fault(where, f"breaks must be finite times, not {found.breaks}"))
+    if component.estimates_state and not set(STATE) <= found.outputs.keys():
+        faults.append(Fault(where, "estimates_state needs the outputs 'q' and 'v'"))
     if component.uses_design and {"q", "v"} & found.inputs.keys():
         faults.append(Fault(where, "its inputs cannot be named 'q' or 'v': these are its state"))
     for part in ("inputs", "outputs", "continuous", "discrete", "noise", "events"):

@@ -23,10 +23,11 @@ from remora.algebra.array_ops import (
 )
 from remora.codegen.ir.trace_errors import traced_fault
 from remora.components.actions import Action, listed, loads, same_targets
-from remora.components.context import Context, Kinematics, Values, as_told
+from remora.components.context import DESIGN, Context, Kinematics, Values, as_told
 from remora.components.layout import ComponentLayout, delay_in_ticks, packed, unpacked
 from remora.components.returned_values import NO_NOISE, checked
-from remora.components.signals import Signal
+from remora.components.signals import STATE, Signal
+from remora.dynamics.kernels.parameters import value_of
 from remora.errors import RemoraError, SingularMatrix
 
 if TYPE_CHECKING:
@@ -88,10 +89,18 @@ class Instant:
         for key, signal in layout.interface.inputs.items():
             source = self.system.connections[f"{name}.{key}"]
             if isinstance(source, str):
-                inputs[key] = signals[source] if source in signals else _unknown(signal)
+                inputs[key] = signals[source] if source in signals else self._unknown(key, signal)
             else:
                 inputs[key] = source
         return inputs
+
+    def _unknown(self, key: str, signal: Signal) -> Array:
+        """Return a placeholder for an input that the outputs being evaluated do not depend on."""
+        if key in STATE:
+            return self.q if key == "q" else self.v
+        if key.startswith(DESIGN):
+            return value_of(self.system.design, key.removeprefix(DESIGN))
+        return np.zeros(signal.shape)
 
     @functools.cached_property
     def signals(self) -> dict[str, Array]:
@@ -300,12 +309,6 @@ def _called(who: str, method: Callable[..., Any], *arguments: Any) -> Any:
     except Exception as error:
         told = traced_fault(error) or f"raised {type(error).__name__}: {error}"
         raise RemoraError(f"{who} {told}") from error
-
-
-def _unknown(signal: Signal) -> Array:
-    """Return a placeholder for an input that the outputs being evaluated do not depend on."""
-    zero: Array = np.zeros(signal.shape)
-    return zero
 
 
 def _replaced(flat: Array, place: slice, part: Array) -> Array:

@@ -30,13 +30,15 @@ class Dependence(NamedTuple):
         outputs: the inputs on which each output depends directly.
         read: array and element of everything on which anything depends: `("q", 3)`,
             `("inputs.rate", 0)`, ...
-        elements: of the outputs `q` and `v` of an estimate, the same for each element.
+        elements: of the outputs `q` and `v` of an estimate of the state, the same for each element.
+        rest: the same of all that it computes but these outputs.
         error: why it cannot be traced; then everything is taken to depend on everything.
     """
 
     outputs: dict[str, frozenset[str]]
     read: frozenset[Element]
     elements: Mapping[str, tuple[frozenset[Element], ...]]
+    rest: frozenset[Element] = frozenset()
     error: RemoraError | None = None
 
     @property
@@ -46,8 +48,9 @@ class Dependence(NamedTuple):
 
 
 def dependence(
-    robot: Robot, name: str, component: Component, interface: Interface, design: Robot | None = None
-) -> Dependence:
+    robot: Robot, name: str, component: Component, interface: Interface,
+    design: Robot | None = None, thorough: bool = False,
+) -> Dependence:  # fmt: skip
     """Return the inputs and states that a component depends on.
 
     The dependence is that for any values of the parameters: a gain that is zero here may differ in
@@ -60,6 +63,7 @@ def dependence(
         component: the component.
         interface: its interface.
         design: the design, if it is another.
+        thorough: whether what it reads of the state is that for any values of the parameters, too.
     """
     inputs = {k: s.shape for k, s in interface.inputs.items()}
     outputs = {k: s.shape for k, s in interface.outputs.items()}
@@ -70,11 +74,15 @@ def dependence(
     try:
         arguments, graph = _traced((robot, design), name, component, interface, ())
     except RemoraError as error:
-        return Dependence(dict.fromkeys(outputs, frozenset(inputs)), everything, {}, error)
+        return Dependence(
+            dict.fromkeys(outputs, frozenset(inputs)), everything, {}, everything, error
+        )
     except Exception as error:
         why = RemoraError(f"{type(error).__name__}: {error}")
-        return Dependence(dict.fromkeys(outputs, frozenset(inputs)), everything, {}, why)
-    if inputs and outputs:
+        return Dependence(
+            dict.fromkeys(outputs, frozenset(inputs)), everything, {}, everything, why
+        )
+    if thorough or (inputs and outputs):
         arguments, graph = _with_symbolic_parameters(
             (robot, design), name, component, interface, (arguments, graph)
         )
@@ -85,13 +93,16 @@ def dependence(
     places = {f"inputs.{k}": k for k in inputs}
     found: dict[str, frozenset[str]] = {}
     elements: dict[str, tuple[frozenset[Element], ...]] = {}
-    estimates = STATE if set(STATE) <= outputs.keys() else ()
+    estimates = STATE if component.estimates_state else ()
     for output, result in zip(outputs, graph.results, strict=False):
         used = {name for name, _ in below(result)}
         found[output] = frozenset(places[n] for n in used if n in places)
         if output in estimates:
             elements[output] = tuple(below([node]) for node in result)
-    return Dependence(found, below([i for result in graph.results for i in result]), elements)
+    computed = [*zip(outputs, graph.results, strict=False)]
+    computed += [("", result) for result in graph.results[len(outputs) :]]
+    rest = below([i for key, result in computed if key not in elements for i in result])
+    return Dependence(found, below([i for r in graph.results for i in r]), elements, rest)
 
 
 def _with_symbolic_parameters(

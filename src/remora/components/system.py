@@ -175,7 +175,7 @@ class System:
         named |= run_signals(named, connect)
         interfaces = {name: component_checks.interface(self.robot_of(c), name, c, faults)
                       for name, c in named.items()}  # fmt: skip
-        interfaces, wired = state_inputs(self.design, named, interfaces, connect)
+        interfaces, wired = state_inputs(self.design, named, interfaces, connect, faults)
         of_run = [n for n, c in named.items() if isinstance(c, (PhaseSignals, EventSignals))]
         connections = sources(interfaces, wired, faults, of_run)
         self._set("connections", MappingProxyType(connections))
@@ -250,8 +250,8 @@ class System:
         """Return which parts of the true state control laws depend on, by component.
 
         On a spacecraft they would have to be measured: connect sensors to a
-        `rm.estimation.StateEstimate`. Components that do not use the design (sensors, actuators,
-        what acts from outside) are not listed.
+        `rm.estimation.StateEstimate`. Ready-made sensors, actuators and what acts from outside
+        (`rm.world`) are not listed; components of your own that act on the robot are.
 
         Example:
             >>> robot = rm.load("servicer")
@@ -259,7 +259,7 @@ class System:
             >>> rm.System(robot, [law]).truth_read_by()
             {'joint_pd': ('elbow_pitch position', 'elbow_pitch speed')}
         """
-        return truth_read_by(self.robot, self.components, self.connections, self._dependences)
+        return truth_read_by(self)
 
     def robot_of(self, component: Component) -> Robot:
         """Return the robot with which a component computes."""

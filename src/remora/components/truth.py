@@ -3,73 +3,98 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from remora.algebra.array_ops import Array
 from remora.components.component import Component
-from remora.components.feedthrough import Dependence, Element
+from remora.components.feedthrough import Dependence, Element, dependence
 from remora.components.signals import STATE
+from remora.identity.code import is_library
 from remora.model.joints import kind
 from remora.model.robot import Robot
 
+if TYPE_CHECKING:
+    from remora.components.system import System
 
-def truth_read_by(
-    robot: Robot, components: Mapping[str, Component], connections: Mapping[str, str | Array],
-    dependences: Mapping[str, Dependence],
-) -> dict[str, tuple[str, ...]]:  # fmt: skip
-    """Return the parts of the true state on which components depend, by component.
 
-    For components that use the design. An estimate of q and v belongs to those that read it; what
-    comes from other components is not followed further.
+def truth_read_by(system: System) -> dict[str, tuple[str, ...]]:
+    """Return the parts of the true state on which control laws depend, by component.
+
+    Control laws are components that use the design, and a user's own components that act on the
+    robot. What an estimate passes on in its outputs q and v belongs to those that read it. What
+    comes from other components is not followed further. Parts that are read while any constraint
+    acts are included.
 
     Args:
-        robot: the robot.
-        components: the components by name.
-        connections: source of every input.
-        dependences: of the components.
+        system: the system.
     """
-    names = _parts(robot)
-    found: dict[str, tuple[str, ...]] = {}
-    for name, component in components.items():
-        if not component.uses_design or dependences[name].elements:
+    robot, names = system.robot, _parts(system.robot)
+    on = [c.name for c in robot.constraints if c.active]
+    idle = robot.with_active(off=on)
+    switched = [idle.with_active(on=[c.name]) for c in robot.constraints]
+    every = idle.with_active(on=robot.constraints.names)
+    found: dict[str, set[Element]] = {}
+    for acting in dict.fromkeys((robot, idle, *switched, every)):
+        now = system.acting_on(acting)
+        dependences = {
+            name: dependence(
+                now.robot_of(c), name, c, now.layouts[name].interface, now.design, thorough=True
+            )
+            for name, c in now.components.items() if _is_law(c) or c.estimates_state
+        }  # fmt: skip
+        for name in dependences:
+            found.setdefault(name, set()).update(_truth(now, name, dependences))
+    return {
+        name: tuple(dict.fromkeys(names[element] for element in sorted(read)))
+        for name, read in found.items() if read
+    }  # fmt: skip
+
+
+def _is_law(component: Component) -> bool:
+    kind = type(component)
+    return component.uses_design or (
+        kind.act is not Component.act and not is_library(kind.__module__)
+    )
+
+
+def _truth(system: System, name: str, dependences: Mapping[str, Dependence]) -> set[Element]:
+    """Return the elements of the true state on which a component depends."""
+    seen: set[tuple[str, Element]] = set()
+    start = dependences[name]
+    left = [(name, element) for element in (start.rest if start.elements else start.read)]
+    truth: set[Element] = set()
+    while left:
+        here = owner, element = left.pop()
+        if here in seen:
             continue
-        seen: set[tuple[str, Element]] = set()
-        left = [(name, element) for element in dependences[name].read]
-        truth: set[Element] = set()
-        while left:
-            here = owner, element = left.pop()
-            if here in seen:
-                continue
-            seen.add(here)
-            if element[0] in STATE:
-                truth.add(element)
-            else:
-                left += _estimated(owner, element, names, connections, dependences)
-        if truth:
-            found[name] = tuple(dict.fromkeys(names[element] for element in sorted(truth)))
-    return found
+        seen.add(here)
+        if element[0] in STATE:
+            truth.add(element)
+        else:
+            left += _estimated(system, owner, element, dependences)
+    return truth
 
 
 def _estimated(
-    name: str, element: Element, names: Mapping[Element, str],
-    connections: Mapping[str, str | Array], dependences: Mapping[str, Dependence],
-) -> list[tuple[str, Element]]:  # fmt: skip
+    system: System, name: str, element: Element, dependences: Mapping[str, Dependence]
+) -> list[tuple[str, Element]]:
     """Return from what an estimate computes an element of an input; nothing for other inputs.
 
-    The coordinates of a free joint's position contain its attitude; a true position needs the true
-    attitude to be read, but brings nothing of it into the estimate.
+    The coordinates of a free joint's position contain its attitude; a true position that
+    `StateEstimate` passes on brings nothing of the true attitude along.
     """
     group, _, key = element[0].partition(".")
-    source = connections.get(f"{name}.{key}") if group == "inputs" else None
+    source = system.connections.get(f"{name}.{key}") if group == "inputs" else None
     if not isinstance(source, str):
         return []
     other, _, output = source.partition(".")
-    parts = dependences[other].elements.get(output)
-    if parts is None:
+    own = dependences.get(other)
+    if own is None or output not in own.elements:
         return []
-    own = names[output, element[1]]
-    joint, _, what = own.rpartition(" ")
-    left_out = f"{joint} attitude" if what == "position" else ""
-    return [(other, x) for x in parts[element[1]] if names.get(x) != left_out]
+    parts, names = own.elements[output][element[1]], _parts(system.robot)
+    joint, _, what = names[output, element[1]].rpartition(" ")
+    separates = getattr(system.components[other], "separates_position", False)
+    left_out = f"{joint} attitude" if separates and what == "position" else ""
+    return [(other, x) for x in parts if names.get(x) != left_out]
 
 
 def _parts(robot: Robot) -> dict[Element, str]:

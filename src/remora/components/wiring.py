@@ -12,9 +12,11 @@ import numpy as np
 from remora.algebra.array_ops import Array
 from remora.components.component import Component, Interface
 from remora.components.context import DESIGN
-from remora.components.signals import STATE, Signal, same_unit
+from remora.components.signals import Signal, same_unit
+from remora.dynamics.kernels.parameter_checks import parameter_faults
 from remora.dynamics.kernels.parameters import of_constraint, parameter
-from remora.errors import Fault, InvalidValue
+from remora.errors import Fault, InvalidValue, RemoraError
+from remora.model.numbers import finite
 from remora.model.robot import Robot
 
 Interfaces = Mapping[str, Interface]
@@ -32,59 +34,69 @@ def suggestion(name: str, known: Iterable[str]) -> str:
 #: Units of the numbers of a body; those of joints depend on the joint.
 UNITS_OF_BODY = {"mass": "kg", "com": "m", "inertia": "kg m²"}
 ANY_UNIT = "any unit"
-#: Sources of these that are the state of the run itself.
-TRUTH = {name: f"robot.{name}" for name in STATE}
 
 
 def state_inputs(
-    robot: Robot, components: Mapping[str, Component], interfaces: Interfaces,
-    connect: Mapping[str, Any],
+    design: Robot, components: Mapping[str, Component], interfaces: Interfaces,
+    connect: Mapping[str, Any], faults: list[Fault],
 ) -> tuple[dict[str, Interface], dict[str, Any]]:  # fmt: skip
     """Return the interfaces with inputs for what is estimated, and the sources left to connect.
 
     Components that use the design compute with the true state, unless an output is connected to
-    their `q` or `v`, or a component provides both. The source `"robot.q"` is the true state.
+    their `q` or `v`, or a component estimates the state. The source `"robot.q"` is the true state.
     Likewise an output that is connected to `design.flange.mass` is this number of the design.
 
     Args:
-        robot: the design.
+        design: the robot with which these components compute.
         components: the components by name.
         interfaces: their interfaces.
         connect: sources that are given.
+        faults: faults are appended.
     """
-    estimates = [n for n, i in interfaces.items() if set(STATE) <= i.outputs.keys()]
+    outputs = {f"{name}.{key}" for name, own in interfaces.items() for key in own.outputs}
+    estimates = [name for name, component in components.items() if component.estimates_state]
     made, left = dict(interfaces), dict(connect)
     for name, component in components.items():
         if not component.uses_design:
             continue
-        wanted = STATE if any(n != name for n in estimates) and name not in estimates else ()
-        keys = [key for key in STATE if f"{name}.{key}" in connect or key in wanted]
-        for key in tuple(keys):
+        added: dict[str, Signal] = {}
+        wanted = bool(estimates) and not component.estimates_state
+        for key, size in (("q", design.nq), ("v", design.nv)):
             source = connect.get(f"{name}.{key}")
-            if isinstance(source, str) and source == TRUTH[key]:
-                keys.remove(key)
+            if isinstance(source, str) and source == f"robot.{key}" and source not in outputs:
                 del left[f"{name}.{key}"]
-        for target in connect:
+            elif source is not None or wanted:
+                added[key] = Signal(size)
+        for target, source in connect.items():
             owner, _, key = str(target).partition(".")
             if owner == name and key.startswith(DESIGN):
-                keys.append(key)
-        made[name] = with_estimates(interfaces[name], robot, keys)
+                try:
+                    added[key] = _number(design, key, source)
+                except RemoraError as error:
+                    faults.append(Fault(f"connection to {target!r}", str(error)))
+                    left.pop(target, None)
+        made[name] = with_estimates(interfaces[name], added)
     return made, left
 
 
-def with_estimates(interface: Interface, robot: Robot, keys: Iterable[str]) -> Interface:
-    """Return an interface with inputs for these of `STATE` and these numbers of the design."""
-    shapes = {"q": (robot.nq,), "v": (robot.nv,)}
-    added = {key: Signal(shapes[key]) if key in shapes else _number(robot, key) for key in keys}
+def with_estimates(interface: Interface, added: Mapping[str, Signal]) -> Interface:
+    """Return an interface with further inputs: the state, and numbers of the design."""
     return replace(interface, inputs={**interface.inputs, **added}) if added else interface
 
 
-def _number(robot: Robot, key: str) -> Signal:
-    """Return the signal of a number of the design."""
+def _number(design: Robot, key: str, source: Any) -> Signal:
+    """Return the signal of a number of the design; raise if it is impossible."""
     name = key.removeprefix(DESIGN)
-    signature, number = parameter(robot, name)[0], name.rpartition(".")[2]
-    if of_constraint(robot, name):
-        raise InvalidValue(f"{key!r}: the constraints of the design are those of the robot")
+    signature, number = parameter(design, name)[0], name.rpartition(".")[2]
+    if of_constraint(design, name):
+        raise InvalidValue("the constraints of the design are those of the robot")
+    if not isinstance(source, str):
+        value = finite(name, source).astype(float)
+        if value.shape in ((), signature.shape):
+            value = np.broadcast_to(value, signature.shape)
+            faults = parameter_faults(design, name, value)
+            if faults:
+                raise InvalidValue("; ".join(map(str, faults)))
     return Signal(signature.shape, UNITS_OF_BODY.get(number, ANY_UNIT))
 
 

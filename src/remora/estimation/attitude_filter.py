@@ -16,16 +16,19 @@ from remora.components.parameter import parameter
 from remora.components.signals import Signal, State
 from remora.model.robot import Robot
 
+#: No rotation.
+IDENTITY = np.array([1.0, 0.0, 0.0, 0.0])
+
 
 class _Step(NamedTuple):
-    """The filter after a tick."""
+    """The filter after a tick, and whether an attitude was measured until then."""
 
     attitude: Array
     bias: Array
     covariance: Array
-    rate: Array
     innovation: Array
     nis: Array
+    started: Array
 
 
 class AttitudeFilter(Component):
@@ -39,7 +42,8 @@ class AttitudeFilter(Component):
 
     with the noise σ of a measured rate and the drift u of the bias. At every `every`-th tick the
     measured attitude r_m gives y = 2 log(r̂* r_m), S = P_θθ + R, K = [P_θθ; P_bθ] S⁻¹ and
-    [δθ; δb] = K y, P ← (1 - K H) P (1 - K H)ᵀ + K R Kᵀ. The first attitude is taken as it is.
+    [δθ; δb] = K y, P ← (1 - K H) P (1 - K H)ᵀ + K R Kᵀ. The first attitude is taken as it is; it is
+    the first that is not zero, as before a star tracker with an offset or a delay has measured.
 
     Inputs: `rate`, `(3,)`, rad/s, at every tick; `attitude`, `(4,)`. Outputs: `attitude`; `rate`,
     the measured rate less the bias; `bias`, `(3,)`, rad/s; `deviation`, `(6,)`, √diag P;
@@ -89,41 +93,43 @@ class AttitudeFilter(Component):
 
     def update(self, at: Context) -> Mapping[str, ArrayLike]:
         """Return the estimate for the next tick."""
-        new, waiting = self._step(at), at.memory["waiting"] + 1.0
+        new = self._step(at)
+        waiting = select(new.started, at.memory["waiting"] + 1.0, 0.0)
         return {
             "estimate": new.attitude, "offset": new.bias, "covariance": new.covariance,
-            "measured": new.rate, "started": 1.0,
+            "measured": at.inputs["rate"], "started": select(new.started, 1.0, 0.0),
             "waiting": select(less(waiting, self.every - 0.5), waiting, 0.0),
         }  # fmt: skip
 
     def _step(self, at: Context) -> _Step:
-        memory, measured = at.memory, at.inputs["attitude"]
-        R = _diagonal(asarray(self.attitude_noise) * asarray(self.attitude_noise))
+        memory, given = at.memory, at.inputs["attitude"]
+        seen = less(0.25, (given * given).sum(axis=-1))  # not the zeros before it first measured
+        measured = select(asarray(seen)[..., None], given, IDENTITY)
         first = asarray(less(memory["started"], 0.5))
+        fresh = asarray(less(select(seen, memory["waiting"], 1.0), 0.5))
+        R = _diagonal(asarray(self.attitude_noise) * asarray(self.attitude_noise))
         r, P = self._propagated(at)
-        b = memory["offset"]
-        y = 2.0 * quaternion.log(
-            quaternion.shortest(quaternion.mul(quaternion.conjugate(r), measured))
-        )
+        off = quaternion.mul(quaternion.conjugate(r), measured)
+        y = 2.0 * quaternion.log(quaternion.shortest(off))
         S = linear.mirror(P[..., :3, :3] + R)
         weighted = linear.solve(S, concatenate([P[..., :3, :], y[..., None]]))  # S⁻¹ [P_θ, y]
         K = transpose(weighted[..., :, :6])
         correction = apply(K, y)
-        less_ = _eye(6) - concatenate([K, 0.0 * K])
-        after = linear.mirror(less_ @ P @ transpose(less_) + K @ R @ transpose(K))
-        fresh = asarray(less(memory["waiting"], 0.5))
+        kept = _eye(6) - concatenate([K, 0.0 * K])  # 1 - K H
+        after = linear.mirror(kept @ P @ transpose(kept) + K @ R @ transpose(K))
         nis = (y * weighted[..., :, 6]).sum(axis=-1)
-        r_after = quaternion.mul(r, quaternion.exp(0.5 * correction[..., :3]))
-        start = self._start(R)
-        each = first[..., None], fresh[..., None]
-        square = first[..., None, None], fresh[..., None, None]
+        corrected = quaternion.mul(r, quaternion.exp(0.5 * correction[..., :3]))
+        starts, updates = first[..., None], fresh[..., None]
+        attitude = select(starts, measured, select(updates, corrected, r))
+        bias = memory["offset"] + select(updates, correction[..., 3:], 0.0)
+        covariance = select(updates[..., None], after, P)
         return _Step(
-            quaternion.normalize(select(each[0], measured, select(each[1], r_after, r))),
-            select(each[0], 0.0, b + select(each[1], correction[..., 3:], 0.0)),
-            select(square[0], start, select(square[1], after, P)),
-            at.inputs["rate"],
-            select(each[0], 0.0, select(each[1], y, 0.0)),
+            quaternion.normalize(attitude),
+            select(starts, 0.0, bias),
+            select(starts[..., None], self._start(R), covariance),
+            select(starts, 0.0, select(updates, y, 0.0)),
             select(first, 0.0, select(fresh, nis, 0.0)),
+            less(0.5, select(seen, 1.0, memory["started"])),
         )
 
     def _propagated(self, at: Context) -> tuple[Array, Array]:

@@ -49,6 +49,9 @@ class StateEstimate(Component):
     """
 
     uses_design = True
+    estimates_state = True
+    #: The true position is taken out of the true pose, and brings nothing of its attitude along.
+    separates_position = True
 
     joints: Sequence[str] = parameter(
         "whose positions and speeds are measured", "joints", default=()
@@ -61,6 +64,15 @@ class StateEstimate(Component):
     free_joints: Sequence[str] = parameter(
         "free joints of other trees that are measured", "joints", default=()
     )
+
+    def __post_init__(self) -> None:
+        """Check."""
+        super().__post_init__()
+        if self.sample_time is not None:
+            raise InvalidValue(
+                "a state_estimate has no sample_time: it passes on what sensors and filters hold; "
+                "set sample_time, offset and delay there"
+            )
 
     def interface(self, robot: Robot) -> Interface:
         """Return the interface; raise if a joint or frame cannot be measured in this way."""
@@ -85,6 +97,8 @@ class StateEstimate(Component):
             joint = robot.joints[robot.joint_index(name)]
             if not is_free(joint) or joint is robot.joints[0]:
                 raise InvalidValue(f"joint {name!r} is not a free joint of another tree")
+            if f"{_key(name)}_pose" in inputs:
+                raise InvalidValue(f"joint {name!r} has the inputs of another: {_key(name)}_pose")
             inputs |= {f"{_key(name)}_pose": Signal(8), f"{_key(name)}_twist": Signal(6)}
         if not inputs:
             raise InvalidValue("nothing is measured: list joints, base or free_joints")

@@ -54,9 +54,12 @@ def parameter(robot: Robot, name: str) -> tuple[Signature, Change]:
 
 
 def value_of(robot: Robot, name: str) -> Array:
-    """Return the value of a parameter of one body, joint or constraint."""
+    """Return the value of a parameter; its numbers must be plain."""
     parameter(robot, name)  # raises for unknown names
     owner, _, number = name.rpartition(".")
+    if not owner:
+        every = robot.joints if number == "placement" else robot.bodies
+        return np.stack([np.asarray(getattr(item, number), float) for item in every])
     for items in (robot.bodies, robot.joints, robot.constraints):
         if owner in items and hasattr(items[owner], number):
             return np.asarray(getattr(items[owner], number), float)

@@ -148,10 +148,10 @@ def _reads(system: System, component: str, name: str, shape: tuple[int, ...], ow
 def _changed(system: System, name: str, values: Mapping[str, Array]) -> Interface:
     """Return the interface of a component with other numbers, by the names of parameters."""
     made = system.acting_with(values)
-    component = made.components[name]
+    component, inputs = made.components[name], made.layouts[name].interface.inputs
     interface = component.interface(made.robot_of(component))
-    estimated = [k for k in made.layouts[name].interface.inputs if k not in interface.inputs]
-    return with_estimates(interface, made.design, estimated)
+    added = {key: signal for key, signal in inputs.items() if key not in interface.inputs}
+    return with_estimates(interface, added)
 
 
 def _interface(system: System, name: str, values: Mapping[str, Array]) -> Interface:
