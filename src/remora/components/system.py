@@ -31,7 +31,7 @@ from remora.components.run_signals import (
     phase_place,
     run_signals,
 )
-from remora.components.truth import truth_read_by
+from remora.components.truth import is_law, truth_read_by
 from remora.components.wiring import evaluation_order, sources, state_inputs
 from remora.dynamics.kernels.parameter_checks import ParameterFault, parameter_faults
 from remora.dynamics.kernels.parameters import of_constraint, parameter, with_values
@@ -259,7 +259,17 @@ class System:
             >>> rm.System(robot, [law]).truth_read_by()
             {'joint_pd': ('elbow_pitch position', 'elbow_pitch speed')}
         """
-        return truth_read_by(self)
+
+        def traced(robot: Robot) -> dict[str, tuple[Component, Dependence]]:
+            now, found = self.acting_on(robot), dict[str, tuple[Component, Dependence]]()
+            for name, c in now.components.items():
+                if is_law(c) or c.estimates_state:
+                    interface = now.layouts[name].interface
+                    own = dependence(now.robot_of(c), name, c, interface, now.design, True)
+                    found[name] = c, own
+            return found
+
+        return truth_read_by(self.robot, self.connections, traced)
 
     def robot_of(self, component: Component) -> Robot:
         """Return the robot with which a component computes."""

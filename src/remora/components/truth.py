@@ -2,64 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
 
+from remora.algebra.array_ops import Array
 from remora.components.component import Component
-from remora.components.feedthrough import Dependence, Element, dependence
+from remora.components.feedthrough import Dependence, Element
 from remora.components.signals import STATE
 from remora.identity.code import is_library
 from remora.model.joints import kind
 from remora.model.robot import Robot
 
-if TYPE_CHECKING:
-    from remora.components.system import System
+#: Components with what they depend on, by name.
+Traced = Mapping[str, tuple[Component, Dependence]]
 
 
-def truth_read_by(system: System) -> dict[str, tuple[str, ...]]:
+def truth_read_by(
+    robot: Robot, connections: Mapping[str, str | Array], traced: Callable[[Robot], Traced]
+) -> dict[str, tuple[str, ...]]:
     """Return the parts of the true state on which control laws depend, by component.
 
-    Control laws are components that use the design, and a user's own components that act on the
-    robot. What an estimate passes on in its outputs q and v belongs to those that read it. What
-    comes from other components is not followed further. Parts that are read while any constraint
-    acts are included.
+    What an estimate passes on in its outputs q and v belongs to those that read it. What comes from
+    other components is not followed further. Parts that are read while any constraint acts are
+    included.
 
     Args:
-        system: the system.
+        robot: the robot.
+        connections: source of every input.
+        traced: robot -> laws and estimates on this robot, with the constraints that act.
     """
-    robot, names = system.robot, _parts(system.robot)
     on = [c.name for c in robot.constraints if c.active]
     idle = robot.with_active(off=on)
     switched = [idle.with_active(on=[c.name]) for c in robot.constraints]
     every = idle.with_active(on=robot.constraints.names)
-    found: dict[str, set[Element]] = {}
+    names, found = _parts(robot), dict[str, set[Element]]()
     for acting in dict.fromkeys((robot, idle, *switched, every)):
-        now = system.acting_on(acting)
-        dependences = {
-            name: dependence(
-                now.robot_of(c), name, c, now.layouts[name].interface, now.design, thorough=True
-            )
-            for name, c in now.components.items() if _is_law(c) or c.estimates_state
-        }  # fmt: skip
-        for name in dependences:
-            found.setdefault(name, set()).update(_truth(now, name, dependences))
+        parts = traced(acting)
+        for name in parts:
+            found.setdefault(name, set()).update(_truth(name, parts, connections, names))
     return {
         name: tuple(dict.fromkeys(names[element] for element in sorted(read)))
         for name, read in found.items() if read
     }  # fmt: skip
 
 
-def _is_law(component: Component) -> bool:
+def is_law(component: Component) -> bool:
+    """Return whether a component uses the design, or is a user's own and acts on the robot."""
     kind = type(component)
     return component.uses_design or (
         kind.act is not Component.act and not is_library(kind.__module__)
     )
 
 
-def _truth(system: System, name: str, dependences: Mapping[str, Dependence]) -> set[Element]:
+def _truth(
+    name: str, parts: Traced, connections: Mapping[str, str | Array], names: Mapping[Element, str]
+) -> set[Element]:
     """Return the elements of the true state on which a component depends."""
     seen: set[tuple[str, Element]] = set()
-    start = dependences[name]
+    start = parts[name][1]
     left = [(name, element) for element in (start.rest if start.elements else start.read)]
     truth: set[Element] = set()
     while left:
@@ -67,34 +66,31 @@ def _truth(system: System, name: str, dependences: Mapping[str, Dependence]) -> 
         if here in seen:
             continue
         seen.add(here)
+        group, _, key = element[0].partition(".")
+        source = connections.get(f"{owner}.{key}") if group == "inputs" else None
         if element[0] in STATE:
             truth.add(element)
-        else:
-            left += _estimated(system, owner, element, dependences)
+        elif isinstance(source, str):
+            left += _estimated(source, element[1], parts, names)
     return truth
 
 
 def _estimated(
-    system: System, name: str, element: Element, dependences: Mapping[str, Dependence]
+    source: str, index: int, parts: Traced, names: Mapping[Element, str]
 ) -> list[tuple[str, Element]]:
-    """Return from what an estimate computes an element of an input; nothing for other inputs.
+    """Return from what an estimate computes an element of q or v; nothing for other sources.
 
     The coordinates of a free joint's position contain its attitude; a true position that
     `StateEstimate` passes on brings nothing of the true attitude along.
     """
-    group, _, key = element[0].partition(".")
-    source = system.connections.get(f"{name}.{key}") if group == "inputs" else None
-    if not isinstance(source, str):
+    name, _, output = source.partition(".")
+    if name not in parts or output not in parts[name][1].elements:
         return []
-    other, _, output = source.partition(".")
-    own = dependences.get(other)
-    if own is None or output not in own.elements:
-        return []
-    parts, names = own.elements[output][element[1]], _parts(system.robot)
-    joint, _, what = names[output, element[1]].rpartition(" ")
-    separates = getattr(system.components[other], "separates_position", False)
+    component, own = parts[name]
+    joint, _, what = names[output, index].rpartition(" ")
+    separates = getattr(component, "separates_position", False)
     left_out = f"{joint} attitude" if separates and what == "position" else ""
-    return [(other, x) for x in parts if names.get(x) != left_out]
+    return [(name, x) for x in own.elements[output][index] if names.get(x) != left_out]
 
 
 def _parts(robot: Robot) -> dict[Element, str]:
