@@ -57,7 +57,7 @@ def same(value: Array | float) -> Pair:
 def inverse_norm(x: Pair) -> Pair:
     """Return 1/‖x‖ of vectors, `(..., n) -> (..., 1)`, with Battin's q = ‖x + δ‖²/‖x‖² - 1.
 
-    1/‖x + δ‖ - 1/‖x‖ = -(1/‖x‖) q / (√(1 + q) (1 + √(1 + q))), q = δ·(2x + δ)/‖x‖²  [Bat99, 8.4].
+    1/‖x + δ‖ - 1/‖x‖ = -(1/‖x‖) q / (√(1 + q) (1 + √(1 + q))), q = δ·(2x + δ)/‖x‖²  [Bat99, ch. 8].
     """
     square = dot(x.start, x.start)
     start = 1.0 / sqrt(square)

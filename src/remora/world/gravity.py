@@ -1,11 +1,13 @@
 """Gravity of a planet: point mass and zonal harmonics, at one place and between two places.
 
-Potential of a planet whose axis of symmetry is z [Val13, 8.7]:
+Potential of a planet whose axis of symmetry is z [Val13, ch. 8]:
 
     U = (μ/r) (1 - Σ Jₙ (R/r)ⁿ Pₙ(s)),    s = z/r,  n = 2, 3, ...
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -13,7 +15,8 @@ from remora.algebra.array_ops import Array, sqrt
 from remora.algebra.exact_difference import Pair, inverse_norm, same
 from remora.algebra.vector import apply, cross, dot
 
-#: μ of the Earth, m³/s²; its radius, m, and J₂ to J₆ that belong to it (EGM2008, tide free).
+#: μ of the Earth, m³/s²; its radius, m, and J₂ to J₆ that belong to it (EGM2008, tide free)
+#: [PHKF12].
 EARTH_MU = 3.986004415e14
 EARTH_RADIUS = 6378136.3
 EARTH_ZONALS = (
@@ -35,23 +38,44 @@ def gravity(r: Pair, mu: Array | float, radius: Array | float, zonals: Array) ->
         zonals: J₂, J₃, ..., `(k,)`; none for a point mass.
     """
     u = inverse_norm(r)
-    up = r * u
-    g = (up * u * u).scaled(-1.0 * mu)
-    if not zonals.shape[-1]:
-        return g
-    s = Pair(up.start[..., 2:], up.change[..., 2:])
-    legendre, following = same(1.0), s  # Pₙ and Pₙ₊₁ for n = 0
-    slope = same(1.0)  # P'₁
-    size, pole = (u * u).scaled(mu), same(_POLE)
-    for n in range(1, zonals.shape[-1] + 2):  # here legendre is Pₙ₋₁, following Pₙ, slope P'ₙ
-        next_slope = s * slope + following.scaled(n + 1.0)
+    up, pole = r * u, same(_POLE)
+    size = (u * u).scaled(mu)
+    g = (size * up).scaled(-1.0)
+    terms = _legendre(_last(up), zonals.shape[-1])
+    for n, (_, slope, next_slope) in enumerate(terms, start=1):
         size = (size * u).scaled(radius)
         if n > 1:
             g = g + (size * (next_slope * up - slope * pole)).scaled(zonals[..., n - 2, None])
-        rising = (s * following).scaled(2.0 * n + 1.0) - legendre.scaled(float(n))
-        legendre, following = following, rising.scaled(1.0 / (n + 1.0))
-        slope = next_slope
     return g
+
+
+def potential(r: Pair, mu: Array | float, radius: Array | float, zonals: Array) -> Pair:
+    """Return U at one place and its change to another, `(..., 1)`, m²/s²; see `gravity`."""
+    u = inverse_norm(r)
+    size = u.scaled(mu)
+    total = size
+    for n, (value, _, _) in enumerate(_legendre(_last(r * u), zonals.shape[-1]), start=1):
+        size = (size * u).scaled(radius)
+        if n > 1:
+            total = total - (size * value).scaled(zonals[..., n - 2, None])
+    return total
+
+
+def _last(x: Pair) -> Pair:
+    return Pair(x.start[..., 2:], x.change[..., 2:])
+
+
+def _legendre(s: Pair, count: int) -> Iterator[tuple[Pair, Pair, Pair]]:
+    """Return Pₙ(s), P'ₙ(s) and P'ₙ₊₁(s) for n = 1 to count + 1; nothing if the count is zero.
+
+    (n + 1) Pₙ₊₁ = (2n + 1) s Pₙ - n Pₙ₋₁,  P'ₙ₊₁ = s P'ₙ + (n + 1) Pₙ.
+    """
+    before, value, slope = same(1.0), s, same(1.0)
+    for n in range(1, count + 2 if count else 1):
+        next_slope = s * slope + value.scaled(n + 1.0)
+        yield value, slope, next_slope
+        rising = (s * value).scaled(2.0 * n + 1.0) - before.scaled(float(n))
+        before, value, slope = value, rising.scaled(1.0 / (n + 1.0)), next_slope
 
 
 def gravity_gradient(
@@ -60,7 +84,7 @@ def gravity_gradient(
     """Return torque and force on an extended body, of second order in its size, of a point mass.
 
     τ = 3μ/r³ r̂ × I r̂,  f = -3μ/r⁴ (I r̂ + (tr I - 5 r̂·I r̂) r̂/2), in addition to m g at its centre
-    of mass [Hug86, 8.1]. Both together conserve energy and angular momentum.
+    of mass [Hug86, ch. 8]. Both together conserve energy and angular momentum.
 
     Args:
         r: position of the centre of mass from the centre of the planet, body axes, `(..., 3)`, m.

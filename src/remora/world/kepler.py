@@ -53,7 +53,7 @@ def orbit_state(
     """Return position and velocity of an orbit with these elements, `(..., 3)` each, m and m/s.
 
     r = p/(1 + e cos ν) P(ν),  v = √(μ/p) (e sin ν, 1 + e cos ν) in radial and transverse axes
-    [Val13, 2.6]; see `OrbitalElements`.
+    [Val13, ch. 2]; see `OrbitalElements`.
     """
     a, e, i, raan, omega, nu, mu = (
         asarray(x)
@@ -78,7 +78,7 @@ def orbit_state(
 
 
 def orbital_elements(position: ArrayLike, velocity: ArrayLike, mu: float) -> OrbitalElements:
-    """Return the osculating elements of states `(..., 3)`, m and m/s [Val13, 2.5].
+    """Return the osculating elements of states `(..., 3)`, m and m/s [Val13, ch. 2].
 
     Args:
         position: from the centre of the planet, inertial axes.
@@ -101,7 +101,7 @@ def orbital_elements(position: ArrayLike, velocity: ArrayLike, mu: float) -> Orb
     to_node = np.stack([np.cos(node), np.sin(node), np.zeros_like(node)], axis=-1)
     ahead = np.cross(h / momentum[..., None], to_node)
     latitude = np.arctan2(np.sum(r * ahead, axis=-1), np.sum(r * to_node, axis=-1))
-    nu = np.arctan2(along * momentum / mu, momentum**2 / mu - size)
+    nu: Array = np.arctan2(along * momentum / mu, momentum**2 / mu - size)
     circular = e <= ROUND
     nu = np.where(circular, latitude, nu)
     omega = np.where(circular, 0.0, latitude - nu)
@@ -111,7 +111,7 @@ def orbital_elements(position: ArrayLike, velocity: ArrayLike, mu: float) -> Orb
 def true_anomaly(mean: ArrayLike, eccentricity: ArrayLike) -> Array:
     """Return the true anomaly of a mean anomaly M, rad, by Kepler's equation M = E - e sin E.
 
-    Newton's method from E = M + e sin M / (1 - sin(M + e) + sin M), for 0 ≤ e < 1 [Val13, 2.2].
+    Newton's method from E = M + e sin M / (1 - sin(M + e) + sin M), for 0 ≤ e < 1 [Val13, ch. 2].
     """
     M, e = np.broadcast_arrays(np.asarray(mean, float), np.asarray(eccentricity, float))
     if np.any((e < 0.0) | (e >= 1.0)):
@@ -164,5 +164,5 @@ def lvlh_rate(position: Array, velocity: Array, acceleration: Array) -> Array:
 
 
 def element_names() -> tuple[str, ...]:
-    """Return the names of the six elements."""
+    """Return the names of the six elements, in the order of `orbit_state`."""
     return tuple(field.name for field in fields(OrbitalElements))

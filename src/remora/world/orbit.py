@@ -8,14 +8,16 @@ from typing import Any
 import numpy as np
 
 from remora.algebra import pose, quaternion
-from remora.algebra.array_ops import Array, asarray, sqrt
+from remora.algebra.array_ops import Array, ArrayLike, asarray, sqrt
 from remora.algebra.exact_difference import Pair, same
-from remora.algebra.vector import cross
+from remora.algebra.vector import cross, dot
 from remora.components.actions import Action, Wrench
 from remora.components.component import Component, Interface
 from remora.components.context import Context
 from remora.components.parameter import parameter
 from remora.components.signals import Signal, State
+from remora.dynamics.kinematics import poses
+from remora.dynamics.momentum import center_of_mass, kinetic_energy, momentum
 from remora.errors import InvalidValue, RemoraError
 from remora.model.robot import Robot
 from remora.world.gravity import (
@@ -24,6 +26,8 @@ from remora.world.gravity import (
     EARTH_ZONALS,
     gravity,
     gravity_gradient,
+    gravity_gradient_energy,
+    potential,
 )
 from remora.world.kepler import (
     OrbitalElements,
@@ -36,8 +40,8 @@ from remora.world.kepler import (
 
 #: What the gravity gradient adds to the force at the centre of mass.
 GRADIENTS = ("none", "torque", "full")
-#: Numbers that would be kilometres rather than metres are below this part of the planet's radius.
-KILOMETRES = 0.1
+#: Altitudes below this part of the planet's radius are in kilometres, or within its atmosphere.
+LOWEST = 0.01
 
 
 class Orbit(Component):
@@ -103,8 +107,11 @@ class Orbit(Component):
         if self.position is not None:
             self._from_state()
         elif self.altitude is not None:
-            _not_kilometres("altitude", self.altitude, KILOMETRES * self.radius / 10.0)
-            self._set("semi_major_axis", (self.radius + self.altitude) / (1.0 - self.eccentricity))
+            _not_kilometres("altitude", self.altitude, LOWEST * self.radius)
+            far = (self.radius + self.altitude) / max(1.0 - self.eccentricity, LOWEST)
+            self._set("semi_major_axis", far)
+        for name in ("altitude", "position", "velocity"):  # said by the elements now
+            self._set(name, None)
         if self.sample_time is not None:
             raise InvalidValue("an orbit has no sample_time: gravity is continuous")
         self._check()
@@ -147,13 +154,20 @@ class Orbit(Component):
         """Keplerian period 2π √(a³/μ), s."""
         return float(2.0 * np.pi * np.sqrt(self.semi_major_axis**3 / self.mu))
 
+    @property
+    def start(self) -> tuple[Array, Array]:
+        """Position and velocity of the origin at the start, `(3,)`, m and m/s."""
+        a, e, i, node, periapsis, nu = (getattr(self, name) for name in element_names())
+        return orbit_state(a, e, i, node, periapsis, nu, self.mu)
+
     def interface(self, robot: Robot) -> Interface:
         """Return the interface; raise if the robot has gravity of its own."""
         if np.any(robot.gravity):
             raise RemoraError(
                 "an orbit is the gravity of the robot: load or build it with gravity (0, 0, 0)"
             )
-        R, V = orbit_state(*(getattr(self, name) for name in element_names()), self.mu)
+        self._check()
+        R, V = self.start
         a, n = self.semi_major_axis, self._mean_motion()
         return Interface(
             outputs={
@@ -191,15 +205,55 @@ class Orbit(Component):
             torque = cross(body.com, force)
             if self.gradient != "none":
                 below = quaternion.rotate(quaternion.conjugate(r), R + c)
-                turn, pull = gravity_gradient(
-                    below, body.inertia, self.mu, self.gradient == "full"
-                )
+                turn, pull = gravity_gradient(below, body.inertia, self.mu, self.gradient == "full")
                 force, torque = force + pull, torque + turn + cross(body.com, pull)
             found.append(Wrench(body.name, force, torque))
         return found
 
+    def energy(self, robot: Robot, q: ArrayLike, v: ArrayLike, R: ArrayLike, V: ArrayLike) -> Array:
+        """Return the energy of a robot relative to its mass on the reference orbit, `(...)`, J.
+
+        E = T + V·P - Σ m (U(R + c) - U(R)) + V_gg: the whole energy, less that of the mass of all
+        bodies at the origin, which is constant. It is conserved without other forces if `gradient`
+        is `full`.
+
+        Args:
+            robot: the robot.
+            q: configuration, `(..., nq)`.
+            v: velocity, `(..., nv)`.
+            R: `position` of the origin, `(..., 3)`.
+            V: `velocity` of the origin, `(..., 3)`.
+        """
+        R, V = asarray(R), asarray(V)
+        found = kinetic_energy(robot, q, v) + dot(V, momentum(robot, q, v)[..., :3])[..., 0]
+        for body, x in zip(robot.bodies, np.moveaxis(poses(robot, q), -2, 0), strict=True):
+            r = pose.rotation(x)
+            c = pose.translation(x) + quaternion.rotate(r, body.com)
+            U = potential(Pair(R, c), self.mu, self.radius, self._zonals()).change[..., 0]
+            found = found - body.mass * U
+            if self.gradient == "full":
+                below = quaternion.rotate(quaternion.conjugate(r), R + c)
+                found = found + gravity_gradient_energy(below, body.inertia, self.mu)
+        return found
+
+    def angular_momentum(
+        self, robot: Robot, q: ArrayLike, v: ArrayLike, R: ArrayLike, V: ArrayLike
+    ) -> Array:
+        """Return the angular momentum about the planet, less that of the orbit, `(..., 3)`.
+
+        R × P + m c × V + L, N m s in inertial axes, with momentum P, L and centre of mass c of the
+        robot: the whole, less m R × V. It is conserved about a point mass if `gradient` is `full`,
+        and its z component with zonal harmonics. See `energy`.
+        """
+        R, V, both = asarray(R), asarray(V), momentum(robot, q, v)
+        lever = robot.mass * center_of_mass(robot, q)
+        return cross(R, both[..., :3]) + cross(lever, V) + both[..., 3:]
+
     def _gravity(self, r: Pair) -> Pair:
-        return gravity(r, self.mu, self.radius, self.zonals[..., : max(self.degree - 1, 0)])
+        return gravity(r, self.mu, self.radius, self._zonals())
+
+    def _zonals(self) -> Array:
+        return self.zonals[..., : max(self.degree - 1, 0)]
 
     def _mean_motion(self) -> Any:
         return sqrt(asarray(self.mu / self.semi_major_axis**3))
