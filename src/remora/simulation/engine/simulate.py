@@ -135,20 +135,8 @@ def simulate(
         locked=locked, events=events, integrator=integrator, physics=physics, record=record,
         start=start, seed=seed,
     )  # fmt: skip
-    refuse_batch_settings(record)
-    left, settings, folder = None, made.settings, record.folder
-    if record.resume:
-        assert folder is not None
-        robot, trusted = made.plan.model.robot, record.assume_unchanged
-        left = stopped_run(folder, robot, settings, made.acts(), trusted)
-        if left is not None:
-            settings["note"] = left.run.settings["note"]
-        if left is not None and left.run.status == "complete":
-            return left.run
-    with uninterrupted():
-        recorder = made.recorder(folder, left)
-    with interruptible():
-        return RunLoop(made.plan, recorder, made.start, made.q, made.v, record.progress).go()
+    made.warn_of_start()
+    return made.run(record)
 
 
 class PreparedRun(NamedTuple):
@@ -178,6 +166,28 @@ class PreparedRun(NamedTuple):
             fingerprints=None if out is None else self.acts,
             signals={} if system is None else signal_columns(system.signals),
         )  # fmt: skip
+
+    def warn_of_start(self) -> None:
+        """Warn the caller's caller if joints that are watched start beyond their limits."""
+        if self.plan.limits is not None:
+            warn_of_starts_beyond_limits(self.plan.model.robot, self.q, 3)
+
+    def run(self, record: Record) -> Recording:
+        """Make the run; one that is stored already is read."""
+        refuse_batch_settings(record)
+        left, settings, folder = None, self.settings, record.folder
+        if record.resume:
+            assert folder is not None
+            robot, trusted = self.plan.model.robot, record.assume_unchanged
+            left = stopped_run(folder, robot, settings, self.acts(), trusted)
+            if left is not None:
+                settings["note"] = left.run.settings["note"]
+            if left is not None and left.run.status == "complete":
+                return left.run
+        with uninterrupted():
+            recorder = self.recorder(folder, left)
+        with interruptible():
+            return RunLoop(self.plan, recorder, self.start, self.q, self.v, record.progress).go()
 
 
 def prepare_run(
@@ -240,8 +250,6 @@ def prepare_run(
         longest = min(steps.step, end - start)
         warn_of_unstable_steps(robot, q, longest, _always_held(robot, parts), stacklevel=3)
     limits = physics.limits or "record"
-    if limits != "ignore":
-        warn_of_starts_beyond_limits(robot, q, 3)
     times = sample_times(record.sample, start, end)
     settings = {
         "q": q.tolist(), "v": v.tolist(), "start": start, "duration": end - start,

@@ -70,7 +70,7 @@ class LoopBlocks(RunBlocks):
         """Return no streams: nothing is drawn."""
         return {}
 
-    def update(self, update: ScheduledUpdate, t: str, noise: Mapping[str, str]) -> Run:
+    def update(self, update: ScheduledUpdate, t: str) -> Run:
         """Return the statement of one scheduled update of z."""
         equations = self.equations
 

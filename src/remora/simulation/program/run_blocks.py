@@ -1,4 +1,4 @@
-"""Blocks of the programs of batches: stages of a Runge-Kutta step, updates, samples.
+"""Blocks of the programs of runs: rates, updates, constraints, samples.
 
 A run carries q, v and x with the compensation terms of their Kahan sums, and the discrete states z.
 A step works in the chart about q: the state is y = [u, v, x, work], q(t) = integrate(q, u), with
@@ -7,20 +7,28 @@ the work of drives, wrenches and passive forces where it is asked for.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from remora.algebra.array_ops import Array, absolute, concatenate, total_and_rest
+from remora.algebra.array_ops import Array, absolute, concatenate
 from remora.algebra.selections import larger, smaller
-from remora.codegen.integration.statements import Block, Cell, Host, Run, Statement, unchanged
+from remora.codegen.integration.statements import (
+    Block,
+    Cell,
+    Host,
+    Random,
+    Run,
+    Statement,
+    unchanged,
+)
 from remora.codegen.ir.graph import Signature
 from remora.components.evaluation import Instant
 from remora.components.noise import standard_normals
 from remora.components.system import ScheduledUpdate
 from remora.dynamics.state_layout import WORKS
-from remora.model.state import increment, integrate, log_rate
+from remora.model.state import integrate, log_rate
 from remora.simulation.integrators.tableaus import Tableau
 from remora.simulation.program.run_equations import FORWARD_DYNAMICS, RunEquations, reads
 from remora.simulation.systems.noise_streams import noise_streams
@@ -54,7 +62,8 @@ class RunBlocks:
         robot, system = equations.robot, equations.system
         self._nq, self._nv, self._nx, self._nz = robot.nq, robot.nv, system.nx, system.nz
         self.works = WORKS if equations.works else 0
-        self._ny = 2 * self._nv + self._nx + self.works
+        #: Size of y, see `runge_kutta_step`.
+        self.size = 2 * self._nv + self._nx + self.works
         self._pushed = equations.pushed
         self._loaded = ["load tau", *(["load wrenches"] if self._pushed else []), "load x"]
         #: Whether Python computes loads, updates, resets and records.
@@ -98,7 +107,7 @@ class RunBlocks:
     @property
     def cells(self) -> list[Signature]:
         """Variables of the blocks besides state and compensation terms."""
-        nv, nx, ny = self._nv, self._nx, self._ny
+        nv, nx, ny = self._nv, self._nx, self.size
         found: list[Signature] = [
             Cell("stage t", (1,), wide=True), Cell("stage clock", (1,), wide=True),
             Signature("k", (ny,)), Signature("change", (ny,)),
@@ -114,45 +123,15 @@ class RunBlocks:
             size = sum(int(np.prod(shape)) for shape in self.record_shapes.values())
             found.append(Signature(RECORD, (size,)))
         found += self._called
+        layouts = self.equations.system.layouts
+        found += [Signature(_noise_of(name), (_numbers_of_noise(layouts[name].noise),))
+                  for name in self.streams()]  # fmt: skip
         if self._held:
             found += [Signature("held q", (self._nq,)), Signature("held v", (nv,)),
                       Signature("held a", (nv,)), Signature("anchor", (self._nq,))]  # fmt: skip
         return found
 
     # Stages of a step ---------------------------------------------------------------------------
-
-    def rows(self) -> Array:
-        """Return per stage: weight of the previous k in the stage and in the change; c; nudge."""
-        tableau = self.tableau
-        stages = len(tableau.b)
-        below = np.array([tableau.a[i, i - 1] if i else 0.0 for i in range(stages)])
-        assert np.array_equal(np.diag(below[1:], -1), tableau.a), "each stage needs the last only"
-        before = np.concatenate([[0.0], tableau.b[:-1]])
-        c = tableau.c
-        inward = self.nudge * np.where(c == 0.0, 1.0, np.where(c == 1.0, -1.0, 0.0))
-        return np.stack([below, before, c, inward], axis=1)
-
-    def stage(self, t: str, h: str, row: str = "row") -> list[Statement]:
-        """Return the statements of a stage: they write k, from k of the previous stage.
-
-        Args:
-            t: name of the time at the start of the step, a wide number.
-            h: name of the step size, a wide number.
-            row: name of the row of `rows`.
-        """
-
-        def prepare(
-            q: Array, v: Array, x: Array, k: Array, change: Array, h: Array, row: Array
-        ) -> tuple[Array, ...]:
-            ahead, before = row[:1] * h, row[1:2] * h
-            u, dv, dx = self._parts(ahead * k)
-            return change + before * k, integrate(self.equations.robot, q, u), u, v + dv, x + dx
-
-        when = [self.stage_times(t, h, row, 2)] if self.timed else []
-        given = ("q", "v", "x", "k", "change", h, row)
-        made = ("change", "qs", "us", "vs", "xs")
-        first = Run(Block(prepare, given, made))
-        return [*when, first, *self.held_stage(), *self.evaluate()]
 
     def stage_times(self, t: str, h: str, row: str, place: int) -> Run:
         """Return the statement that computes `stage t` and `stage clock`.
@@ -292,34 +271,6 @@ class RunBlocks:
         found = self.equations.loads(t, clock, q, v, x, z, data, called)
         return tuple(part for part in found if part is not None)
 
-    def _parts(self, y: Array) -> tuple[Array, Array, Array]:
-        """Return the parts of y = [u, v, x], without works."""
-        return y[: self._nv], y[self._nv : 2 * self._nv], y[2 * self._nv :]
-
-    def finish(self, h: str, t: str) -> list[Statement]:
-        """Return the statements that add the change of a step to the state.
-
-        Args:
-            h: name of the step size.
-            t: name of the wide time at the end of the step, for held joints.
-        """
-        last = float(self.tableau.b[-1])
-        robot = self.equations.robot
-
-        def finish(
-            q: Array, v: Array, x: Array, rest_q: Array, rest_v: Array, rest_x: Array, k: Array,
-            change: Array, h: Array,
-        ) -> tuple[Array, ...]:  # fmt: skip
-            u, dv, dx = self._parts(change + last * h * k)
-            q, rest_q = total_and_rest(q, increment(robot, q, u) + rest_q)
-            v, rest_v = total_and_rest(v, dv + rest_v)
-            x, rest_x = total_and_rest(x, dx + rest_x)
-            return q, v, x, rest_q, rest_v, rest_x, np.zeros(self._ny)
-
-        names = ("q", "v", "x", "rest q", "rest v", "rest x")
-        done: list[Statement] = [Run(Block(finish, (*names, "k", "change", h), (*names, "change")))]
-        return [*done, *self.place_held(t), *self.project()]
-
     def project(self, suffix: str = "") -> list[Statement]:
         """Return the statements that put the end of a step onto the constraints.
 
@@ -382,16 +333,38 @@ class RunBlocks:
 
     # Updates of discrete states -----------------------------------------------------------------
 
-    def update(self, update: ScheduledUpdate, t: str, noise: Mapping[str, str]) -> Run | Host:
+    def tick(self, i: int, t: str) -> list[Statement]:
+        """Return the statements of one scheduled update, which they count.
+
+        Args:
+            i: index of the update.
+            t: name of the wide time of the update.
+        """
+        update, count, streams = self.equations.system.schedule[i], f"tick {i}", self.streams()
+        found: list[Statement] = []
+        if update.kind == "tick":
+            found += [
+                Random(_noise_of(name), "seed", "run", count, streams[name])
+                for name in update.names if name in streams
+            ]  # fmt: skip
+        return [*found, self.update(update, t), wide_run(plus_one, (count,), (count,))]
+
+    @property
+    def noise_inputs(self) -> list[Cell]:
+        """What random numbers depend on besides the tick, if there are any."""
+        names = {"seed": 2, "run": 1} if self.streams() else {}
+        return [Cell(name, (size,), wide=True) for name, size in names.items()]
+
+    def update(self, update: ScheduledUpdate, t: str) -> Run | Host:
         """Return the statement of one scheduled update of z.
 
         Args:
             update: the update.
             t: name of the wide time of the update.
-            noise: name of the cell with the random numbers of each component that has noise.
         """
         equations, layouts = self.equations, self.equations.system.layouts
-        drawn = [name for name in update.names if name in noise]
+        streams = self.streams()
+        drawn = [name for name in update.names if name in streams]
         starts = ("phase start",) if equations.own_clock else ()
 
         def changed(t: Array, q: Array, v: Array, x: Array, z: Array, *rest: Array) -> Array:
@@ -408,11 +381,11 @@ class RunBlocks:
             ]  # fmt: skip
             return now.ticked(update.names, concatenate(parts) if parts else np.zeros(0))
 
-        cells = [noise[name] for name in drawn]
+        cells = [_noise_of(name) for name in drawn]
         if self._hosted or not equations.system.called_at_ticks.isdisjoint(update.names):
             own = equations.system.schedule.index(update)
             return Host(f"{UPDATE} {own}", (t, "q", "v", "x", "z", *cells), ("z",))
-        sizes = [Signature(noise[name], (numbers_of_noise(layouts[name].noise),)) for name in drawn]
+        sizes = [Signature(_noise_of(n), (_numbers_of_noise(layouts[n].noise),)) for n in drawn]
         begins = [Signature(name, (1,)) for name in starts]
         arguments = [Signature(t, (1,)), *self.state, *begins, *sizes, *equations.data]
         wide = self.dtype == "float32" and reads(changed, arguments, t)
@@ -507,7 +480,12 @@ class RunBlocks:
         return shapes | ({"signals": (sum(sizes),)} if sizes else {})
 
 
-def numbers_of_noise(place: slice) -> int:
+def _noise_of(name: str) -> str:
+    """Return the name of the cell with the random numbers of a component."""
+    return f"noise of {name}"
+
+
+def _numbers_of_noise(place: slice) -> int:
     """Return how many numbers of the generator the normals of a component need."""
     return 3 * -(-(place.stop - place.start) // 2)
 
