@@ -116,15 +116,15 @@ def compensated_sum(
 
     Args:
         robot: the robot.
-        change: a tangent vector `(nv,)`, followed by what is added to the other parts.
-        state: q, then parts that add.
+        change: a tangent vector of q, followed by what is added to the other parts, `(..., n)`.
+        state: q `(..., nq)`, then parts that add, such as v.
         rests: compensation terms of the sums so far, one for each part.
     """
-    start = robot.nv
-    sums = [total_and_rest(state[0], increment(robot, state[0], change[:start]) + rests[0])]
-    for own, rest in zip(state[1:], rests[1:], strict=True):
-        stop = start + own.shape[0]
-        sums.append(total_and_rest(own, change[start:stop] + rest))
+    (q, *others), start = state, robot.nv
+    sums = [total_and_rest(q, increment(robot, q, change[..., :start]) + rests[0])]
+    for own, rest in zip(others, rests[1:], strict=True):
+        stop = start + own.shape[-1]
+        sums.append(total_and_rest(own, change[..., start:stop] + rest))
         start = stop
     return (*(total for total, _ in sums), *(rest for _, rest in sums))
 

@@ -28,6 +28,7 @@ from remora.codegen.integration.statements import (
     Sample,
     Statement,
     unchanged,
+    wide_run,
 )
 from remora.codegen.ir.graph import Signature
 from remora.components.system import ScheduledUpdate, System
@@ -35,9 +36,7 @@ from remora.simulation.batch.host_arrays import to_host
 from remora.simulation.program.run_blocks import (
     RunBlocks,
     plus_one,
-    wide_run,
 )
-from remora.simulation.program.runge_kutta_step import add_change, chained_stages
 
 #: Cell with the number of steps that a run has made.
 STEPS = "steps"
@@ -82,8 +81,8 @@ def lockstep_program(blocks: RunBlocks, signals: Sequence[str]) -> Program:
     times = wide_run(step_ends, ("start", "step", "index"), ("now", "end"))
     step: list[Statement] = [
         *([times] if blocks.timed else []),
-        *chained_stages(blocks, "now", "step"),
-        add_change(blocks),
+        *blocks.chained_stages("now", "step"),
+        blocks.add_change(),
         *blocks.place_held("end"),
         *blocks.project(),
         wide_run(plus_one, (STEPS,), (STEPS,)),

@@ -28,7 +28,6 @@ from remora.simulation.engine.phase_dynamics import RunSettings
 from remora.simulation.engine.reduced_phase_dynamics import with_model
 from remora.simulation.engine.rounding import check_rounding
 from remora.simulation.engine.run_loop import RunLoop, RunPlan
-from remora.simulation.engine.step_faults import StepperSettings
 from remora.simulation.engine.stiffness import (
     MOST_EXPLICIT,
     STABLE,
@@ -241,9 +240,6 @@ def prepare_run(
     if constrained:
         _refuse_constrained(constrained[0], model)
     equations = with_model(equations, model, method, parts, q, v)
-    stepping = StepperSettings(
-        steps.row, steps.rtol, steps.atol, steps.step, steps.max_step, steps.max_steps
-    )
     if method in ("dop853", "dopri5") and not constrained:
         check_rounding(robot, q, v, steps.rtol, steps.atol, end - start, steps.max_steps, 3)
     if steps.step is not None and math.isfinite(steps.row.stable):
@@ -282,8 +278,7 @@ def prepare_run(
     everywhere = () if single else events
     breaks = tuple(steps.breaks)
     landings = breaks if system is None else (*breaks, *system.breaks)
-    plan = RunPlan(equations, stepping, parts, everywhere, watched, times, steps.step_to_samples,
-                   landings, seed, run)  # fmt: skip
+    plan = RunPlan(equations, steps, parts, everywhere, watched, times, landings, seed, run)
 
     def acts() -> Acting:
         given = acting(parts, everywhere, single=single)

@@ -24,7 +24,6 @@ from remora.simulation.inputs.loads import InputValue, Load, is_mapping
 from remora.simulation.inputs.phases import Phase
 from remora.simulation.inputs.robot_loads import LOADS, load_of, refuse_torque_of_held
 from remora.simulation.inputs.run_settings import record_of
-from remora.simulation.integrators.table import INTEGRATORS
 from remora.simulation.recording.recording import Recording
 
 
@@ -325,18 +324,12 @@ class Simulation:
 
     def __getstate__(self) -> tuple[PreparedRun, SavedState]:
         """Return what a copy is made of, for `pickle`: the settings of the run and its state."""
-        plan = self._made.plan
-        stepping = plan.stepping._replace(integrator=self._made.settings["integrator"])
-        plain = plan._replace(stepping=stepping)
-        return self._made._replace(plan=plain, acts=dict), self.save()._replace(owner=None)
+        return self._made._replace(acts=dict), self.save()._replace(owner=None)
 
     def __setstate__(self, state: tuple[PreparedRun, SavedState]) -> None:
         """Begin the run again, and go to the state."""
         made, saved = state
-        stepping = made.plan.stepping
-        row = INTEGRATORS[made.settings["integrator"]]
-        plan = made.plan._replace(stepping=stepping._replace(integrator=row))
-        self._begin(made._replace(plan=plan))
+        self._begin(made)
         self.restore(saved._replace(owner=self))
 
     def __copy__(self) -> Simulation:

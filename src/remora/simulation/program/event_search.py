@@ -46,6 +46,7 @@ from remora.codegen.integration.statements import (
     Run,
     Statement,
     unchanged,
+    wide_run,
 )
 from remora.components.run_signals import event_key, occurred
 from remora.dynamics.forces.passive_forces import stop_overlaps, stop_rates
@@ -54,7 +55,7 @@ from remora.model.joints import kind
 from remora.model.robot import Robot
 from remora.model.state import integrate, normalize
 from remora.simulation.program.event_conditions import event_names
-from remora.simulation.program.run_blocks import RunBlocks, one, plus_one, wide_run
+from remora.simulation.program.run_blocks import RunBlocks, one, plus_one
 from remora.simulation.program.run_equations import RunEquations
 
 #: Status of a run.

@@ -339,7 +339,7 @@ class RunEquations:
     def projected(
         self, q: Array, v: Array, rest_q: Array, rest_v: Array, *data: Array
     ) -> tuple[Array, ...]:
-        """Return the end of a step with the constraints satisfied, see `PhaseDynamics.finish`.
+        """Return the end of a step with the constraints satisfied, see `step_projection`.
 
         Args:
             q: configuration, held joints in their places, `(nq,)`.

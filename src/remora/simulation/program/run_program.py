@@ -44,11 +44,13 @@ from remora.codegen.integration.statements import (
     While,
     hosts,
     unchanged,
+    wide_run,
 )
 from remora.codegen.ir.graph import Signature
 from remora.dynamics.state_layout import WORKS
 from remora.model.state import integrate
 from remora.simulation.inputs.profiles import DEGREE
+from remora.simulation.inputs.run_settings import Integrator
 from remora.simulation.integrators.error_scale import coordinate_magnitudes
 from remora.simulation.integrators.step_control import CLOSE, GROW, SAFETY, SHRINK
 from remora.simulation.integrators.tableaus import Tableau
@@ -62,13 +64,14 @@ from remora.simulation.program.run_blocks import (
     RunBlocks,
     one,
     plus_one,
-    wide_run,
 )
 from remora.simulation.program.run_equations import Break
-from remora.simulation.program.runge_kutta_step import add_change, stages, weighted
+from remora.simulation.program.step_blocks import weighted
 
 _EPS = float(np.finfo(float).eps)
 _NEVER = 1e300
+#: Initial step size of adaptive methods, s.
+FIRST_STEP = 1e-3
 #: The step size control between two steps: next step size, whether the last try was rejected, and
 #: the number of tries; whether the rate is not known.
 CONTROLLED = ("h", "refused", "tried", "fresh")
@@ -103,6 +106,13 @@ class StepControl:
     atol: float = 1e-12
     max_step: float = math.inf
     max_steps: int = 1_000_000
+
+    @classmethod
+    def of(cls, integrator: Integrator) -> StepControl:
+        """Return the control with the settings of a user, which name the method."""
+        own = integrator
+        step = FIRST_STEP if own.step is None else own.step
+        return cls(own.row.tableau, step, own.rtol, own.atol, own.max_step, own.max_steps)
 
     @property
     def adaptive(self) -> bool:
@@ -555,9 +565,9 @@ class _RunProgram:
             additional = [If(f"at {count + 1}", self._search.near()),
                           wide_run(dense_stage, reads_dense, ("use",))]  # fmt: skip
         found: list[Statement] = [
-            *stages(self._blocks, rates, additional),
+            *self._blocks.stages(rates, additional),
             wide_run(_zero, (), ("fresh",)),
-            add_change(self._blocks, " end"),
+            self._blocks.add_change(" end"),
         ]
         if self._adaptive:
             found += self._error()
@@ -583,7 +593,7 @@ class _RunProgram:
 
         found: list[Statement] = [
             Host(STEP, reads, ("change", "error", RATE)), wide_run(_zero, (), ("fresh",)),
-            add_change(self._blocks, " end"),
+            self._blocks.add_change(" end"),
         ]  # fmt: skip
         if scaled:
             found.insert(0, self._tolerances())
