@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         wrench_parts,
     )
     from remora.dynamics.assembly.sensor_reading import (
+        BaseState,
         PointReading,
         SensorReading,
     )
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "BaseState",
     "CompiledAssembly",
     "Connection",
     "ForwardSubsystem",
