@@ -29,6 +29,7 @@ from remora.errors import InvalidValue, RemoraError, SimulationError
 from remora.model.arguments import count, number, positive
 from remora.model.numbers import finite
 from remora.model.robot import Robot
+from remora.simulation.box_exchange import BoxExchange, with_signals
 from remora.simulation.docking_run import Ticks, simulate_modules
 from remora.simulation.engine.simulate import simulate
 from remora.simulation.inputs.loads import ZeroOrderHold
@@ -39,13 +40,10 @@ from remora.simulation.inputs.run_settings import (
     physics_of,
 )
 from remora.simulation.module_changes import Change
-from remora.simulation.recording.quantities import signal_columns
 from remora.simulation.recording.recording import Recording
 
 #: Forces of a run: (t, q, v) -> tau.
 Torque = Callable[[float, Array, Array], ArrayLike]
-#: A sample is at a tick, not before it, if it is nearer than this part of the period.
-SAME_TICK = 1e-6
 #: A pose that is not known, in the reports of black boxes to compiled code.
 UNKNOWN: Array = np.zeros(8)
 
@@ -155,74 +153,16 @@ def _times(duration: float, rate: float, start: float) -> Array:
     return start + np.append(np.arange(ticks) / rate, duration)
 
 
-class _Exchange:
-    """What a black box received and what it returned, tick by tick."""
-
-    def __init__(self, name: str, box: BlackBox, gravity: Array) -> None:
-        self.name, self.box, self._gravity = name, box, gravity
-        self._times: list[float] = []
-        self._twists: list[Array] = []
-        self._wrenches: list[Array] = []
-
-    def read(self, t: float, twist: Array | None, pose: Array | None) -> SensorReading:
-        """Return the reading at a tick.
-
-        Args:
-            t: time, s.
-            twist: of its base; None for a root.
-            pose: of its base; None where it is not known.
-        """
-        if twist is None:
-            return self.box.read(self.name, t, None)
-        rate = None  # the mean over the last period
-        if self._times and t > self._times[-1]:
-            rate = (twist - self._twists[-1]) / (t - self._times[-1])
-        base = BaseState(twist, rate, pose, self._gravity)
-        reading = self.box.read(self.name, t, base)
-        wrench = self.box.wrench(self.name, reading)  # or an error
-        self._times.append(t)
-        self._twists.append(twist)
-        self._wrenches.append(wrench)
-        return reading
-
-    @property
-    def wrench(self) -> Array:
-        """The last wrench of the predecessor on the black box, `(6,)`."""
-        return self._wrenches[-1]
-
-    def signals(self, times: Array) -> dict[str, Array]:
-        """Return the signals at the times of samples, each held from its tick on."""
-        if not self._times:
-            return {}
-        last = np.searchsorted(self._times, times, side="right") - 1
-        columns = {"twist": self._twists, "wrench": self._wrenches}
-        return {f"{self.name}.{key}": np.array(rows)[last] for key, rows in columns.items()}
-
-
 def _simulated(
-    robot: Robot, q: Array, v: Array, exchanges: Sequence[_Exchange], ticks: Ticks, **options: Any
+    robot: Robot, q: Array, v: Array, exchanges: Sequence[BoxExchange], ticks: Ticks, **options: Any
 ) -> Recording:  # fmt: skip
     """Return the recording of a run, with the signals of black boxes; also that of a failed one."""
     try:
-        return _recorded(simulate(robot, q, v, **options), exchanges, ticks)
+        return with_signals(simulate(robot, q, v, **options), exchanges, ticks.period)
     except SimulationError as error:
         if isinstance(error.recording, Recording):
-            error.recording = _recorded(error.recording, exchanges, ticks)
+            error.recording = with_signals(error.recording, exchanges, ticks.period)
         raise
-
-
-def _recorded(run: Recording, exchanges: Sequence[_Exchange], ticks: Ticks) -> Recording:
-    """Return a recording with the signals of black boxes."""
-    signals: dict[str, Array] = {}
-    for exchange in exchanges:
-        signals |= exchange.signals(run.t + SAME_TICK * ticks.period)
-    for values in signals.values():
-        values.flags.writeable = False
-    shapes = dict.fromkeys(signals, ((6,), ""))
-    return replace(
-        run, columns={**run.columns, **signals},
-        signal_columns={**run.signal_columns, **signal_columns(shapes)},
-    )  # fmt: skip
 
 
 def _with_leaves(
@@ -231,11 +171,11 @@ def _with_leaves(
 ) -> Recording:  # fmt: skip
     """Simulate an assembly in which black boxes carry nothing: they are wrenches on a robot."""
     robot = joined_robot(assembly.parts, assembly.gravity, "assembly", boxes=True)
-    fast, exchanges = CompiledRobot(robot), list[_Exchange]()
+    fast, exchanges = CompiledRobot(robot), list[BoxExchange]()
     places: list[tuple[int, Array, Array, Array]] = []
     for part in boxes:
         assert part.black_box is not None
-        exchanges.append(_Exchange(part.name, part.black_box, assembly.gravity))
+        exchanges.append(BoxExchange(part.name, part.black_box, assembly.gravity))
         mount = mounted_on(assembly.parts, part)
         x = dual_quaternion.mul(mount.placement, part.placement)
         units = np.eye(6)
@@ -262,10 +202,10 @@ def _with_carriers(
     torque: Torque | None,
 ) -> Recording:  # fmt: skip
     """Simulate an assembly in which a black box carries other parts: it gives them their motion."""
-    known, exchanges = _KnownParts(assembly, boxes), list[_Exchange]()
+    known, exchanges = _KnownParts(assembly, boxes), list[BoxExchange]()
     for part in boxes:
         assert part.black_box is not None
-        exchanges.append(_Exchange(part.name, part.black_box, assembly.gravity))
+        exchanges.append(BoxExchange(part.name, part.black_box, assembly.gravity))
     bases, vdot = known.kernel(known.bases), known.kernel(known.vdot)
     report = np.zeros(known.size)
 
