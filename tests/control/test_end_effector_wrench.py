@@ -114,6 +114,49 @@ def test_closed_loops_settle(law, gains):
     assert errors[-1] < 2e-3
 
 
+def test_it_takes_an_assembly():
+    assembly = rm.Assembly({"a": arm()}, gravity=(0, 0, -9.81))
+    x = rm.frame_pose(assembly.to_robot(), np.array([0.5, -0.3]), "a/tip")
+    make = rm.control.EndEffectorWrenchControl
+    assert make(assembly, {"a/tip": x}, 2.0, 3.0) == make(assembly.to_robot(), {"a/tip": x}, 2, 3)
+
+
+@pytest.mark.parametrize("shifted", [False, True])
+def test_a_moving_target_is_followed_exactly(shifted):
+    """ξ_d and its rate of (11): after the start, error is rounding and truncation, not a lag.
+
+    A reference in the frame of a target that is not the identity moves with it.
+    """
+    robot = rm.random_robot(11, bodies=6, base="free", kinds=["revolute"])
+    tip = robot.bodies[-1].name
+    q, _ = rm.random_state(robot, 3)
+    x = rm.frame_pose(robot, q, tip)
+    place = x if shifted else dq.identity()
+    begin = dq.identity() if shifted else x
+    away = pose.from_xyz_rpy((0.1, -0.05, 0.08), (0.3, 0.2, -0.4))
+    reference = rm.control.PoseReference(np.array([begin, dq.mul(begin, away)]), 2.0, name="reference")
+    hand = rm.control.EndEffectorWrenchControl(
+        robot, {tip: place}, 9.0, 6.0, regularization=1e-9, name="hand"
+    )
+    names = "pose", "twist", "twist_rate"
+    followed = {f"hand.{key}_0": f"reference.{key}" for key in names}
+    lagging = {"hand.pose_0": "reference.pose"}
+    errors = []
+    for connect in (followed, lagging):
+        system = rm.System(robot, [reference, hand], connect=connect)
+        run = rm.simulate(
+            system, q, np.zeros(robot.nv), 2.0, integrator=rm.Integrator("dop853", rtol=1e-10)
+        )
+        t = run.t[:, None]
+        s = np.clip(t / 2.0, 0.0, 1.0)
+        s = s**3 * (10.0 - 15.0 * s + 6.0 * s**2)
+        wanted = dq.mul(x, dq.exp(s * dq.log(away)))
+        off = dq.mul(dq.conjugate(wanted), rm.frame_pose(robot, run.q, tip))
+        errors.append(np.abs(pose_logarithm(off)).max())
+    assert errors[0] < 1e-5  # the regularization
+    assert errors[1] > 100.0 * errors[0]
+
+
 def test_refusals():
     robot = two_arms()
     x = dq.identity()

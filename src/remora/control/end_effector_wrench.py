@@ -12,17 +12,19 @@ Two laws with the same error feedback U (eq. 11):
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from remora.algebra import dual_quaternion, linear, pose, quaternion, screw, vector
-from remora.algebra.array_ops import Array, ArrayLike, concatenate, stack
+from remora.algebra.array_ops import Array, ArrayLike, concatenate, less, select, stack
 from remora.components.actions import GeneralizedForce
 from remora.components.component import Component, Interface, set_timing
 from remora.components.context import Context
 from remora.components.parameter import parameter
+from remora.components.signals import Signal
+from remora.dynamics.assembly.assembly import Assembly
 from remora.dynamics.formulations import inverse_dynamics
 from remora.dynamics.kinematics import frame_acceleration, frame_pose, frame_twist, jacobian
 from remora.errors import RemoraError, ShapeError
@@ -114,7 +116,12 @@ def linearizing_law(
 
 
 class EndEffectorWrenchControl(Component):
-    """Pose control of several end-effectors by wrenches [SA24, section IV]."""
+    """Pose control of several end-effectors by wrenches [SA24, section IV].
+
+    Inputs, for the k-th target, counted from 0: `pose_k`, `(8,)`, of a moving target relative to
+    its entry in `targets`; `twist_k` and `twist_rate_k`, `(6,)`, ξ_d and its rate in the axes of
+    the moving target (eq. 11). What is not connected stands still.
+    """
 
     uses_design = True
 
@@ -130,7 +137,7 @@ class EndEffectorWrenchControl(Component):
 
     def __init__(
         self,
-        robot: Robot,
+        robot: Robot | Assembly,
         targets: Mapping[str, ArrayLike],
         kp: float,
         kv: float,
@@ -145,7 +152,7 @@ class EndEffectorWrenchControl(Component):
         """Check gains, frames and poses.
 
         Args:
-            robot: the robot; of an assembly, `assembly.to_robot()`.
+            robot: the robot, or an assembly of robots.
             targets: desired pose `(8,)` by the name of a frame or body.
             kp: gain on the pose, positive.
             kv: gain on the twist, positive.
@@ -159,6 +166,7 @@ class EndEffectorWrenchControl(Component):
         if not targets:
             raise RemoraError("end-effector control needs at least one target")
         poses: list[Array] = []
+        robot = robot.to_robot() if isinstance(robot, Assembly) else robot
         for frame, x in targets.items():
             if robot.frame(frame).body < 0:
                 raise RemoraError(f"frame {frame!r} is fixed in the inertial frame: it cannot move")
@@ -176,23 +184,43 @@ class EndEffectorWrenchControl(Component):
 
     def interface(self, robot: Robot) -> Interface:
         """Return the interface; raise if the robot has no such frames."""
-        for frame in self.frames:
+        inputs: dict[str, Signal] = {}
+        for k, frame in enumerate(self.frames):
             robot.frame(frame)
-        return Interface()
+            inputs[f"pose_{k}"] = Signal(8, default=dual_quaternion.identity())
+            inputs[f"twist_{k}"] = Signal(6, "", np.zeros(6))
+            inputs[f"twist_rate_{k}"] = Signal(6, "", np.zeros(6))
+        return Interface(inputs=inputs)
 
     def act(self, at: Context) -> GeneralizedForce:
         """Return the generalized forces."""
-        return GeneralizedForce(self.forces(at.robot, at.q, at.v))
+        given: list[tuple[Array, ...]] = []
+        for k in range(len(self.frames)):
+            x, *rest = (at.inputs[f"{name}_{k}"] for name in ("pose", "twist", "twist_rate"))
+            unset = less(vector.dot(x[..., :4], x[..., :4]), 0.25)  # checks of systems pass zeros
+            given.append((select(unset, dual_quaternion.identity(), x), *rest))
+        return GeneralizedForce(self.forces(at.robot, at.q, at.v, given))
 
-    def forces(self, robot: Robot, q: Array, v: Array) -> Array:
-        """Return the generalized forces at a state, `(..., nv)`."""
-        U = [
-            pose_feedback(
-                frame_pose(robot, q, name), frame_twist(robot, q, v, name), self.targets[k],
-                self.kp, self.kv,
-            )
-            for k, name in enumerate(self.frames)
-        ]  # fmt: skip
+    def forces(
+        self, robot: Robot, q: Array, v: Array, moving: Sequence[tuple[Array, ...]] = ()
+    ) -> Array:
+        """Return the generalized forces at a state, `(..., nv)`.
+
+        Args:
+            robot: the robot.
+            q: configuration, `(..., nq)`.
+            v: velocity, `(..., nv)`.
+            moving: for each target, pose relative to `targets`, twist and rate of the twist; by
+                default at rest.
+        """
+        U: list[Array] = []
+        for k, name in enumerate(self.frames):
+            target, twist, rate = self.targets[k], None, None
+            if moving:
+                x, twist, rate = moving[k]
+                target = dual_quaternion.mul(target, x)
+            own = frame_pose(robot, q, name), frame_twist(robot, q, v, name)
+            U.append(pose_feedback(*own, target, self.kp, self.kv, twist, rate))
         if self.law == "printed":
             return printed_law(robot, q, self.frames, U)
         return linearizing_law(robot, q, v, self.frames, U, self.kv, self.regularization)
