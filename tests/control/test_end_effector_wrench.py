@@ -134,7 +134,9 @@ def test_a_moving_target_is_followed_exactly(shifted):
     place = x if shifted else dq.identity()
     begin = dq.identity() if shifted else x
     away = pose.from_xyz_rpy((0.1, -0.05, 0.08), (0.3, 0.2, -0.4))
-    reference = rm.control.PoseReference(np.array([begin, dq.mul(begin, away)]), 2.0, name="reference")
+    reference = rm.control.PoseReference(
+        np.array([begin, dq.mul(begin, away)]), 2.0, name="reference"
+    )
     hand = rm.control.EndEffectorWrenchControl(
         robot, {tip: place}, 9.0, 6.0, regularization=1e-9, name="hand"
     )
