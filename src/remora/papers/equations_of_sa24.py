@@ -24,7 +24,8 @@ _GRAPH_OF = "rm.Assembly.graph rm.papers.sa24.InterconnectionGraph"
 
 ROWS: tuple[tuple[str, str, str, str, str], ...] = (
     ("Figure 1", "the 24-degree-of-freedom branched robot", "rm.load_assembly",
-     f"{_FILES}::test_bundled_assemblies", "the bundled assembly sa24_branched; no picture here"),
+     f"{_FILES}::test_bundled_assemblies",
+     "the bundled assembly sa24_branched; picture in docs/sa24.md"),
     ("Table I", "features of published methods", "", "", "a survey"),
     ("1", "W_i, from twists to wrenches of a subsystem",
      "rm.papers.sa24.joint_wrenches rm.papers.sa24.Subsystem", f"{_WRENCHES}_in_other_frames",
@@ -91,7 +92,8 @@ ROWS: tuple[tuple[str, str, str, str, str], ...] = (
      _PRINTED, 'law="printed": a Jacobian transpose with gravity compensation; '
      'law="linearizing" linearizes'),
     ("Figure 5", "the 30-degree-of-freedom mobile robot", "rm.load_assembly",
-     f"{_FILES}::test_bundled_assemblies", "the bundled assembly sa24_mobile; picture in docs/sa24.md"),
+     f"{_FILES}::test_bundled_assemblies",
+     "the bundled assembly sa24_mobile; picture in docs/sa24.md"),
     ("Table II", "errors of the branched robot", "rm.load_assembly rm.Assembly.inverse_dynamics",
      _PAGE, "docs/sa24.md, in MuJoCo and against Pinocchio, with what the figures depend on"),
     ("Figure 6", "waveforms of three joints", "rm.analysis.low_pass rm.analysis.differentiate",
