@@ -172,24 +172,24 @@ def _with_leaves(
     """Simulate an assembly in which black boxes carry nothing: they are wrenches on a robot."""
     robot = joined_robot(assembly.parts, assembly.gravity, "assembly", boxes=True)
     fast, exchanges = CompiledRobot(robot), list[BoxExchange]()
-    places: list[tuple[int, Array, Array, Array]] = []
+    places: list[tuple[int, Array, Array, Array]] = []  # products with poses of bases as matrices
     for part in boxes:
         assert part.black_box is not None
         exchanges.append(BoxExchange(part.name, part.black_box, assembly.gravity))
         mount = mounted_on(assembly.parts, part)
-        x = dual_quaternion.mul(mount.placement, part.placement)
-        units = np.eye(6)
+        x, units = dual_quaternion.mul(mount.placement, part.placement), np.eye(6)
         ways = screw.adjoint_inverse(x, units).T, screw.adjoint(x, units).T
-        places.append((mount.body, x, *ways))
+        places.append((mount.body, dual_quaternion.mul(np.eye(8), x), *ways))
+    still, ground = np.zeros(6), dual_quaternion.identity()
 
     def wrenches(t: float, q: Array, v: Array) -> Array:
         twists, poses = fast.twists(q, v), fast.poses(q)
         loads: Array = np.zeros((len(robot.bodies), 6))
-        for exchange, (body, x, to_base, to_body) in zip(exchanges, places, strict=True):
+        for exchange, (body, pose, to_base, to_body) in zip(exchanges, places, strict=True):
             if body < 0:
-                exchange.read(t, np.zeros(6), x)
+                exchange.read(t, still, ground @ pose)
                 continue
-            exchange.read(t, to_base @ twists[body], dual_quaternion.mul(poses[body], x))
+            exchange.read(t, to_base @ twists[body], poses[body] @ pose)
             loads[body] -= to_body @ exchange.wrench
         return loads
 
