@@ -12,24 +12,28 @@ Two laws with the same error feedback U (eq. 11):
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from remora.algebra import dual_quaternion, linear, pose, quaternion, screw, vector
-from remora.algebra.array_ops import Array, ArrayLike, concatenate, less, select, stack
+from remora.algebra.array_ops import Array, ArrayLike, asarray, concatenate, less, select, stack
 from remora.components.actions import GeneralizedForce
 from remora.components.component import Component, Interface, set_timing
 from remora.components.context import Context
 from remora.components.parameter import parameter
 from remora.components.signals import Signal
 from remora.dynamics.assembly.assembly import Assembly
+from remora.dynamics.assembly.black_box import BlackBox
+from remora.dynamics.assembly.sensor_reading import BaseState, SensorReading
 from remora.dynamics.formulations import inverse_dynamics
 from remora.dynamics.kinematics import frame_acceleration, frame_pose, frame_twist, jacobian
 from remora.errors import RemoraError, ShapeError
+from remora.model.arguments import positive
 from remora.model.numbers import unit_pose
-from remora.model.robot import Robot
+from remora.model.robot import Frame, Robot
 
 LAWS = ("printed", "linearizing")
 
@@ -113,6 +117,77 @@ def linearizing_law(
     right = vector.apply(Jt, wanted) - regularization * kv * v
     vdot = linear.solve(M, right[..., None])[..., 0]
     return inverse_dynamics(robot, q, v, vdot)
+
+
+#: A moving target: t -> pose, twist and rate of the twist, the last two in its own axes.
+MovingTarget = Callable[[float], tuple[ArrayLike, ArrayLike, ArrayLike]]
+
+
+def assembly_law(
+    assembly: Assembly,
+    targets: Mapping[str, ArrayLike | MovingTarget],
+    kp: float,
+    kv: float,
+) -> Callable[[float, Array, Array], Array]:
+    """Return the printed law of an assembly with black boxes, (t, q, v) -> tau `(nv,)`.
+
+    Γ_u = N̄(X, 0, 0, Z), where black boxes report their wrenches and the poses and motions of their
+    points [SA24, eqs. 11, 12]. A wrench at an end-effector that a black box carries does not pass
+    through it: joints before the black box bear what its sensor reads. Each black box is asked once
+    in a call. For `torque=` of `rm.simulate_assembly`; of an assembly of robots,
+    `EndEffectorWrenchControl` is faster.
+
+    Args:
+        assembly: robots and black boxes.
+        targets: desired pose `(8,)`, or a moving target t -> (pose, twist, rate of the twist), by
+            the name of a frame, "arm/tip".
+        kp: gain on the pose, 1/s².
+        kv: gain on the twist, 1/s.
+    """
+    if not targets:
+        raise RemoraError("end-effector control needs at least one target")
+    frames: dict[str, tuple[str, Frame]] = {}
+    for name, target in targets.items():
+        part, _, point = name.rpartition("/")
+        robot = assembly.part(part).subsystem
+        if not isinstance(robot, Robot):
+            raise RemoraError(f"target of {name!r}: subsystem {part!r} is not a robot")
+        frame = robot.frame(point)
+        if frame.body < 0:
+            raise RemoraError(f"frame {name!r} is fixed in the base frame of its subsystem")
+        if not callable(target):
+            unit_pose(f"target of {name!r}", target)
+        frames[name] = part, frame
+    kp, kv = positive("kp", kp), positive("kv", kv)
+
+    def law(t: float, q: Array, v: Array) -> Array:
+        held = assembly
+        for name, reading in assembly.readings(q, v, t).items():
+            box = assembly.subsystems[name]
+            held = held.swap(name, _holding(box, reading))
+        wrenches: dict[str, Array] = {}
+        for name, (part, frame) in frames.items():
+            target = targets[name]
+            given = target(t) if callable(target) else (target,)
+            x, *rest = (asarray(value) for value in given)
+            own = held.frame_pose(q, name, v, t), held.frame_twist(q, v, name, t)
+            U = pose_feedback(*own, unit_pose(f"target of {name!r}", x), kp, kv, *rest)
+            count = len(held.subsystems[part].bodies)
+            on = wrenches.setdefault(part, np.zeros((count, 6)))
+            on[frame.body] -= screw.adjoint(frame.placement, dual_quaternion.swap(U))
+        rest = np.zeros(held.nv)
+        return held.inverse_dynamics(q, rest, rest, wrenches, t)
+
+    return law
+
+
+def _holding(box: BlackBox, reading: SensorReading) -> BlackBox:
+    """Return a black box that reports one reading."""
+
+    def source(t: ArrayLike, base: BaseState | None) -> SensorReading:
+        return reading
+
+    return replace(box, source=source, max_age=None)
 
 
 class EndEffectorWrenchControl(Component):

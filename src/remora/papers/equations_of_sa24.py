@@ -88,7 +88,8 @@ ROWS: tuple[tuple[str, str, str, str, str], ...] = (
      f"{_CONTROL}::test_feedback_on_a_moving_target_is_the_error_dynamics",
      "moving targets: inputs pose_0, twist_0, twist_rate_0 of EndEffectorWrenchControl"),
     ("12", "wrenches of the joints for control",
-     "rm.control.EndEffectorWrenchControl remora.control.end_effector_wrench.printed_law",
+     "rm.control.EndEffectorWrenchControl remora.control.end_effector_wrench.printed_law "
+     "remora.control.end_effector_wrench.assembly_law",
      _PRINTED, 'law="printed": a Jacobian transpose with gravity compensation; '
      'law="linearizing" linearizes'),
     ("Figure 5", "the 30-degree-of-freedom mobile robot", "rm.load_assembly",

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from remora.algebra import dual_quaternion
+from remora.algebra import dual_quaternion, screw
 from remora.algebra.array_ops import Array, ArrayLike, asarray, concatenate
 from remora.dynamics.assembly import composition
 from remora.dynamics.assembly.compiled_assembly import CompiledAssembly
@@ -28,7 +28,7 @@ from remora.dynamics.assembly.robot_module import point_of
 from remora.dynamics.assembly.sensor_reading import SensorReading, checked_point
 from remora.dynamics.formulations import finite_result
 from remora.dynamics.joint_arrays import batch_shape, with_batch
-from remora.dynamics.kinematics import frame_pose
+from remora.dynamics.kinematics import frame_pose, frame_twist
 from remora.errors import RemoraError, ShapeError, UnknownName
 from remora.model.numbers import finite, frozen
 from remora.model.robot import Robot
@@ -421,6 +421,25 @@ class Assembly:
             own = point_of(name, part.module.robot, point)
             x = dual_quaternion.mul(x, frame_pose(part.module.robot, arguments.q[..., part.q], own))
         return with_batch(x, arguments.batch, trailing=1)
+
+    def frame_twist(
+        self, q: ArrayLike, v: ArrayLike, frame: str, t: ArrayLike | None = None
+    ) -> Array:
+        """Return the twist of a body or frame of a robot, in its own axes, `(..., 6)`.
+
+        The arguments are those of `frame_pose`; all black boxes are asked, if there are any.
+        """
+        name, _, point = frame.rpartition("/")
+        part = self.part(name)
+        if part.module is None:
+            raise RemoraError(f"subsystem {name!r} is not a robot: its frames are not known")
+        arguments = self._arguments(q, v, np.zeros(self.nv), "tau", None, t)
+        base = composition.base_twists(self.parts, arguments)[self._index[name]]
+        robot, own_q = part.module.robot, arguments.q[..., part.q]
+        own = point_of(name, robot, point)
+        carried = screw.adjoint_inverse(frame_pose(robot, own_q, own), base)
+        own_twist = frame_twist(robot, own_q, arguments.v[..., part.v], own)
+        return with_batch(carried + own_twist, arguments.batch, trailing=1)
 
     def check_energy(
         self,

@@ -147,6 +147,13 @@ def readings(parts: Sequence[Part], arguments: Arguments) -> dict[str, SensorRea
     return read
 
 
+def base_twists(parts: Sequence[Part], arguments: Arguments) -> list[Array]:
+    """Return the twist of the connection point that each part is mounted on; zero at the root."""
+    nodes = _nodes(parts, arguments, "tau", _forward)
+    evaluate(nodes, ["twists"])
+    return [node.arrays.get("base_twist", np.zeros(6)) for node in nodes]
+
+
 def wrench_parts(parts: Sequence[Part], arguments: Arguments) -> WrenchParts:
     """Return the parts of the wrenches at all joints, of v̇, v, gravity and external wrenches.
 
