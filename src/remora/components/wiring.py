@@ -36,6 +36,15 @@ UNITS_OF_BODY = {"mass": "kg", "com": "m", "inertia": "kg m²"}
 ANY_UNIT = "any unit"
 
 
+def own_sources(interfaces: Interfaces) -> dict[str, Any]:
+    """Return the sources of inputs that name one themselves, see `Signal.source`."""
+    return {
+        f"{name}.{key}": signal.source
+        for name, interface in interfaces.items()
+        for key, signal in interface.inputs.items() if signal.source is not None
+    }  # fmt: skip
+
+
 def state_inputs(
     design: Robot, components: Mapping[str, Component], interfaces: Interfaces,
     connect: Mapping[str, Any], faults: list[Fault],

@@ -160,6 +160,7 @@ def _update(
             Random(drawn[name], "seed", "run", f"tick {i}", streams[name])
             for name in update.names if name in drawn
         ]  # fmt: skip
+    inner += blocks.measure(update, "now")
     inner.append(blocks.update(update, "now", drawn))
     inner.append(wide_run(plus_one, (f"tick {i}",), (f"tick {i}",)))
     due = wide_run(unchanged, (f"due {i}", "start"), (f"is due {i}", "now"))

@@ -406,6 +406,7 @@ class _RunProgram:
                     Random(self._drawn[name], "seed", "run", f"tick {i}", self._streams[name])
                     for name in update.names if name in self._drawn
                 ]  # fmt: skip
+            inner += self._blocks.measure(update, "t")
             inner.append(self._blocks.update(update, "t", self._drawn))
             inner.append(wide_run(plus_one, (ticks[i],), (ticks[i],)))
             inner.append(wide_run(one, (), ("fresh",)))

@@ -36,7 +36,10 @@ from remora.control.references.joint_reference import JointReference
 from remora.control.references.pose_reference import PoseReference
 from remora.estimation.attitude_filter import AttitudeFilter
 from remora.estimation.state_estimate import StateEstimate
-from remora.sensors.joint_encoders import JointEncoders
+from remora.sensors.accelerometer import Accelerometer
+from remora.sensors.direction_sensors import Magnetometer, SunSensor
+from remora.sensors.force_torque_sensor import ForceTorqueSensor
+from remora.sensors.joint_sensors import JointEncoders, Tachometers
 from remora.sensors.rate_gyro import RateGyro
 from remora.sensors.star_tracker import StarTracker
 from remora.sensors.threshold import Threshold
@@ -61,6 +64,11 @@ COMPONENTS: dict[str, type[Component]] = {
     "rate_gyro": RateGyro,
     "star_tracker": StarTracker,
     "joint_encoders": JointEncoders,
+    "tachometers": Tachometers,
+    "accelerometer": Accelerometer,
+    "force_torque_sensor": ForceTorqueSensor,
+    "sun_sensor": SunSensor,
+    "magnetometer": Magnetometer,
     "state_estimate": StateEstimate,
     "attitude_filter": AttitudeFilter,
     "first_order_actuator": FirstOrderActuator,
