@@ -41,6 +41,11 @@ MADE = {
     "wall": rm.world.Wall("tool", (0, 0, 1), (0, 0, 1), 300.0, 20.0),
     "signal_source": rm.SignalSource(rm.Profile([0.0, 1.0], [0.0, 2.0])),
     "threshold": rm.sensors.Threshold(3.0, size=3),
+    "state_machine": rm.control.StateMachine(
+        ("far", "near", "done"),
+        ("far -> near: range < 2 for 0.04", "near -> done: after 0.06", "* -> far: range > 5"),
+        sample_time=0.02,
+    ),
     **{name: component for name, (_, component, _) in laws.MADE.items()},
 }
 
@@ -57,7 +62,7 @@ def test_each_is_traced_and_has_the_same_values_compiled_and_in_numpy(name):
               "state_estimate.speeds": [0.3, 0.4], "state_estimate.attitude": [0.6, 0.0, 0.8, 0.0],
               "state_estimate.rate": [0.1, 0.2, 0.3], "attitude_filter.rate": [0.1, 0.2, 0.3],
               "attitude_filter.attitude": [0.6, 0.0, 0.8, 0.0],
-              "sun_sensor.direction": [0.1, 0.2, 2.0],
+              "state_machine.range": 1.0, "sun_sensor.direction": [0.1, 0.2, 2.0],
               "magnetometer.field": [1e-5, 2e-5, -4e-5]}  # fmt: skip
     connect = {key: x for key, x in inputs.items() if key.startswith(f"{name}.")}
     robot, _, needed = laws.MADE.get(name, (ROBOTS.get(name, ARM), None, {}))

@@ -11,6 +11,8 @@ import numpy as np
 from remora.algebra.array_ops import Array, ArrayLike
 from remora.errors import InvalidValue, ShapeError
 
+#: Unit of an input that takes signals of any unit.
+ANY_UNIT = "any unit"
 #: The state of a robot: inputs of components that use the design, outputs of estimates.
 STATE = ("q", "v")
 

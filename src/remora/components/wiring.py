@@ -12,7 +12,7 @@ import numpy as np
 from remora.algebra.array_ops import Array
 from remora.components.component import Component, Interface
 from remora.components.context import DESIGN
-from remora.components.signals import Signal, same_unit
+from remora.components.signals import ANY_UNIT, Signal, same_unit
 from remora.dynamics.kernels.parameter_checks import parameter_faults
 from remora.dynamics.kernels.parameters import of_constraint, parameter
 from remora.errors import Fault, InvalidValue, RemoraError
@@ -33,7 +33,6 @@ def suggestion(name: str, known: Iterable[str]) -> str:
 
 #: Units of the numbers of a body; those of joints depend on the joint.
 UNITS_OF_BODY = {"mass": "kg", "com": "m", "inertia": "kg m²"}
-ANY_UNIT = "any unit"
 
 
 def own_sources(interfaces: Interfaces) -> dict[str, Any]:

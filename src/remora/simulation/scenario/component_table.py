@@ -34,6 +34,7 @@ from remora.control.laws.wheel_desaturation import WheelDesaturation
 from remora.control.references.circle_reference import CircleReference
 from remora.control.references.joint_reference import JointReference
 from remora.control.references.pose_reference import PoseReference
+from remora.control.state_machine import StateMachine
 from remora.estimation.attitude_filter import AttitudeFilter
 from remora.estimation.state_estimate import StateEstimate
 from remora.sensors.accelerometer import Accelerometer
@@ -80,6 +81,7 @@ COMPONENTS: dict[str, type[Component]] = {
     "wall": Wall,
     "signal_source": SignalSource,
     "threshold": Threshold,
+    "state_machine": StateMachine,
     "resolved_rate": ResolvedRate,
     "desired_reaction": DesiredReaction,
     "reaction_null_space": ReactionNullSpace,
