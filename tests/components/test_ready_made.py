@@ -30,6 +30,9 @@ MADE = {
     "force_torque_sensor": rm.sensors.ForceTorqueSensor("j1", noise=0.1, sample_time=0.02),
     "sun_sensor": rm.sensors.SunSensor("bus", noise=0.1, half_angle=1.0, sample_time=0.02),
     "magnetometer": rm.sensors.Magnetometer("tool", noise=0.1, sample_time=0.02),
+    "target_camera": rm.sensors.TargetCamera(
+        "bus", "tool", noise=0.1, range_noise=0.1, half_angle=2.0, dropout=0.3, sample_time=0.02
+    ),
     "state_estimate": rm.estimation.StateEstimate(("j0", "j1"), ("attitude", "rate")),
     "attitude_filter": rm.estimation.AttitudeFilter(0.01, 0.01, 0.1, every=2, sample_time=0.02),
     "first_order_actuator": rm.actuators.FirstOrderActuator(("j0",), limit=2.0),

@@ -235,8 +235,9 @@ def test_directions_and_fields_in_the_axes_of_a_frame():
     seen = own[:, 2] > np.cos(0.5)
     assert 0 < seen.sum() < seen.size
     found = run.signals["sun.sun"][1:]
-    assert np.array_equal(run.signals["sun.visible"][1:], seen)
-    assert np.abs(found - own * seen[:, None]).max() < 1e-14
+    assert np.array_equal(run.signals["sun.valid"][1:], seen)
+    last = np.maximum.accumulate(np.where(seen, np.arange(seen.size), -1))
+    assert np.abs(found - np.where(last[:, None] < 0, 0.0, own[last])).max() < 1e-14
     measured = run.signals["field.measured_field"][1:]
     assert np.abs(measured - 1.1 * (B @ R)).max() < 1e-19
 
@@ -245,7 +246,7 @@ def test_a_sun_sensor_that_sees_all_directions_and_none():
     sensor = rm.sensors.SunSensor("bus", noise=0.01, sample_time=H, name="sun")
     for s, seen in (([0, 0, -1.0], 1.0), ([0, 0, 0], 0.0)):
         run = one_of(sensor, {"sun.direction": s}, np.zeros(SERVICER.nv))
-        assert np.all(run.signals["sun.visible"][1:] == seen)
+        assert np.all(run.signals["sun.valid"][1:] == seen)
         size = np.linalg.norm(run.signals["sun.sun"][1:], axis=1)
         assert size == pytest.approx(seen, abs=1e-14)
 
@@ -258,3 +259,48 @@ def test_units_and_defaults_follow_from_the_class():
         rm.sensors.Accelerometer("bus", dropout=1.5, sample_time=H)
     with pytest.raises(rm.RemoraError, match="resolution of tachometers"):
         rm.sensors.Tachometers(resolution=0.0, sample_time=H)
+
+
+def test_the_pose_of_a_target():
+    """Range-dependent noise, field of view and distance, latency; the mean is the true pose."""
+    built = rm.Builder("free").body("bus", mass=50.0, inertia=(5, 6, 7))
+    chaser = built.joint("base", "free", None, "bus").frame("eye", "bus", xyz=(0.3, 0, 0)).build()
+    robot = rm.combine({"a": chaser, "b": chaser})
+    q, v = rm.neutral(robot), np.zeros(robot.nv)
+    turn = [0.2, -0.1, 0.3]
+    q[8:] = rm.algebra.pose.from_xyz_rpy([0.3, 1.0, 4.0], turn)
+    v[10] = 0.9  # leaves the field of view
+    size = np.array([1e-3, 2e-3, 3e-3, 0.01, 0.02, 0.03])
+    camera = rm.sensors.TargetCamera(
+        "a/eye", "b/bus", noise=size, range_noise=0.5 * size, half_angle=0.5, sample_time=H,
+        name="camera",
+    )  # fmt: skip
+    system = rm.System(robot, [camera])
+    batch = rm.simulate_batch(system, q, v, 3.0, runs=rm.Runs(300, seed=2), **TICKED)
+    eye = rm.frame_pose(robot, batch.q[0, :-1], "a/eye")
+    x = rm.algebra.dual_quaternion.mul(
+        rm.algebra.dual_quaternion.conjugate(eye), rm.frame_pose(robot, batch.q[0, :-1], "b/bus")
+    )
+    p = rm.algebra.pose.translation(x)
+    distance = np.linalg.norm(p, axis=1)
+    seen = p[:, 2] > np.cos(0.5) * distance
+    assert 5 < seen.sum() < seen.size
+    assert np.array_equal(batch.signals["camera.valid"][:, 1:], np.tile(seen, (300, 1)))
+    found = batch.signals["camera.pose"][:, 1:][:, seen]
+    off = (rm.algebra.pose.translation(found) - p[seen]) / (1 + 0.5 * distance[seen])[:, None]
+    assert off.reshape(-1, 3).std(axis=0) == pytest.approx(size[3:], rel=0.05)
+    r = rm.algebra.quaternion.mul(
+        rm.algebra.quaternion.conjugate(x[seen, :4]), rm.algebra.pose.rotation(found)
+    )
+    angle = 2 * rm.algebra.quaternion.log(r) / (1 + 0.5 * distance[seen])[:, None]
+    assert angle.reshape(-1, 3).std(axis=0) == pytest.approx(size[:3], rel=0.05)
+    tail = batch.signals["camera.pose"][:, 1 + np.flatnonzero(seen)[-1] :]
+    assert tail.shape[1] > 5
+    assert np.all(tail == tail[:, :1])
+    late = rm.sensors.TargetCamera("a/eye", "b/bus", reach=4.3, sample_time=H, delay=2 * H)
+    run = rm.simulate(rm.System(robot, [late]), q, v, 1.0, **TICKED)
+    near = distance < 4.3
+    told = run.signals["target_camera.valid"][3:]
+    assert np.array_equal(told, near[: told.size])
+    with pytest.raises(rm.errors.ModelError, match="are on one body"):
+        rm.System(robot, [rm.sensors.TargetCamera("a/eye", "a/bus", sample_time=H)])

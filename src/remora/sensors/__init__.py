@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from remora.sensors.joint_sensors import JointEncoders, Tachometers
     from remora.sensors.rate_gyro import RateGyro
     from remora.sensors.star_tracker import StarTracker
+    from remora.sensors.target_camera import TargetCamera
     from remora.sensors.threshold import Threshold
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "StarTracker",
     "SunSensor",
     "Tachometers",
+    "TargetCamera",
     "Threshold",
 ]
 

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import replace
 
 from remora.algebra import quaternion
-from remora.algebra.array_ops import Array, asarray, cos, less, select, sqrt
+from remora.algebra.array_ops import Array, ArrayLike, asarray, cos, less, select, sqrt
 from remora.algebra.vector import dot
 from remora.components.component import Interface
 from remora.components.context import Context
@@ -50,13 +48,14 @@ class Magnetometer(VectorSensor, unit="T", size=3):
 class SunSensor(Sensor, unit="rad", size=3):
     """A sampled sun sensor: the direction of a source of light in the axes of a frame.
 
-    The unit vector R(bias + walk + σ n)ᵀ Rᵀ s, with the direction s in inertial axes, where it is
-    within the field of view, a cone about the frame's z axis; elsewhere zero.
+    The unit vector R(bias + walk + σ n)ᵀ Rᵀ s, with the direction s in inertial axes, while it is
+    within the field of view, a cone about the frame's z axis.
 
-    Input: `direction`, `(3,)`, inertial axes, of any length. Outputs: `sun`, `(3,)`; `visible`, 1
-    within the field of view, otherwise 0.
+    Input: `direction`, `(3,)`, inertial axes, of any length; zero: there is none, as in eclipse.
+    Outputs: `sun`, `(3,)`; `valid`, 0 where the last measurement stays, otherwise 1.
     """
 
+    sees = True
     quantity = "sun"
     frame: str = parameter("body or frame it is mounted on; it looks along its z axis", "frame")
     half_angle: float = parameter(
@@ -67,8 +66,7 @@ class SunSensor(Sensor, unit="rad", size=3):
     def interface(self, robot: Robot) -> Interface:
         """Return the interface; raise if the frame does not move."""
         on_a_body(robot, self.frame)
-        own = super().interface(robot)
-        return replace(own, outputs={**own.outputs, "visible": Signal()})
+        return super().interface(robot)
 
     def inputs(self, robot: Robot) -> dict[str, Signal]:
         """Return the direction of the source."""
@@ -78,6 +76,10 @@ class SunSensor(Sensor, unit="rad", size=3):
         """Return the measured signal."""
         return Signal(3)
 
+    def error_signal(self, robot: Robot) -> Signal:
+        """Return the signal of a rotation vector."""
+        return Signal(3, "rad")
+
     def true(self, at: Context) -> Array:
         """Return the direction in the frame's axes, a unit vector; zero for none."""
         s = at.inputs["direction"]
@@ -86,17 +88,17 @@ class SunSensor(Sensor, unit="rad", size=3):
         return quaternion.rotate(quaternion.conjugate(at.rotation(self.frame)), unit)
 
     def measured(self, at: Context) -> Array:
-        """Return the direction that is measured; zero outside of the field of view."""
-        turned = quaternion.rotate(quaternion.exp(-0.5 * self.error(at)), self.true(at))
-        return select(self._seen(at)[..., None], turned, 0.0)
+        """Return the direction that is measured."""
+        return quaternion.rotate(quaternion.exp(-0.5 * self.error(at)), self.true(at))
 
-    def outputs(self, at: Context) -> Mapping[str, Array]:
-        """Return the measurement and whether the source is seen."""
-        return {**super().outputs(at), "visible": select(self._seen(at), 1.0, 0.0)}
-
-    def _seen(self, at: Context) -> Array:
+    def seen(self, at: Context) -> Array:
         """Return whether the source is in the field of view."""
         s = self.true(at)
-        # rounding must not hide a source from a sensor that sees all directions
-        within = less(cos(asarray(self.half_angle)), s[..., 2] + 1e-15)
-        return less(0.5, select(within, 1.0, 0.0) * dot(s, s)[..., 0])
+        return select(less(0.5, dot(s, s)[..., 0]), in_cone(s, self.half_angle), 0.0)
+
+
+def in_cone(p: Array, half_angle: ArrayLike) -> Array:
+    """Return 1 where points `(..., 3)` lie in a cone about the z axis, otherwise 0."""
+    # rounding must not hide anything from what sees all directions
+    least = sqrt(dot(p, p) + 1e-300) * (cos(asarray(half_angle)) - 1e-15)
+    return select(less(least[..., 0], p[..., 2]), 1.0, 0.0)

@@ -55,14 +55,16 @@ class Sensor(Component):
 
     A measurement is what the sensor makes of the true value, with bias + walk + σ n added. n are
     standard normal numbers of each tick, and the bias walks randomly: walk ← walk + drift √T m, T
-    the sample time. A measurement that is lost leaves the last one; then `valid` is 0, otherwise 1.
-    `sample_time` is the rate of the sensor, `delay` its latency.
+    the sample time. A measurement that is lost, or of what is out of sight, leaves the last one;
+    then `valid` is 0, otherwise 1. `sample_time` is the rate of the sensor, `delay` its latency.
 
     Subclasses give the unit and the number of elements, 0 for one by joint:
     `class RateGyro(VectorSensor, unit="rad/s", size=3)`.
     """
 
     sampled = True
+    #: Whether what it measures can be out of sight, see `seen`.
+    sees: ClassVar[bool] = False
     #: Name of the output.
     quantity: ClassVar[str] = ""
     bias: ArrayLike = parameter("constant part of the bias", default=0.0, kw_only=True)
@@ -118,11 +120,21 @@ class Sensor(Component):
         outputs = {self.quantity: signal}
         states = {"walk": State(np.zeros(errors.size), errors.unit)}
         noise = {"noise": errors.size, "walk": errors.size}
-        if self.dropout is not None:
+        if self._misses:
             outputs["valid"] = Signal()
             states["last"] = State(np.zeros(signal.shape), signal.unit)
+        if self.dropout is not None:
             noise["dropout"] = 2
         return Interface(self.inputs(robot), outputs, discrete=states, noise=noise)
+
+    @property
+    def _misses(self) -> bool:
+        """Whether there can be ticks without a measurement."""
+        return self.sees or self.dropout is not None
+
+    def seen(self, at: Context) -> Array:
+        """Return 1 while what it measures is in sight, otherwise 0; where `sees` is true."""
+        return np.ones(())
 
     def measured(self, at: Context) -> Array:
         """Return what is measured if it is not lost."""
@@ -135,18 +147,20 @@ class Sensor(Component):
     def outputs(self, at: Context) -> Mapping[str, Array]:
         """Return the measurement."""
         value = self.measured(at)
-        if self.dropout is None:
+        if not self._misses:
             return {self.quantity: value}
-        missing = lost(at.noise["dropout"], self.dropout)
-        kept = select(missing[..., None], at.memory["last"], value)
-        return {self.quantity: kept, "valid": select(missing, 0.0, 1.0)}
+        valid = self.seen(at)
+        if self.dropout is not None:
+            valid = select(lost(at.noise["dropout"], self.dropout), 0.0, valid)
+        kept = select(less(0.5, valid[..., None]), value, at.memory["last"])
+        return {self.quantity: kept, "valid": valid}
 
     def update(self, at: Context) -> Mapping[str, Array]:
         """Return the next bias, and the measurement that a lost one leaves."""
         assert self.sample_time is not None
         step = asarray(self.drift) * math.sqrt(self.sample_time)
         changed = {"walk": at.memory["walk"] + step * at.noise["walk"]}
-        if self.dropout is not None:
+        if self._misses:
             changed["last"] = self.outputs(at)[self.quantity]
         return changed
 

@@ -43,6 +43,7 @@ from remora.sensors.force_torque_sensor import ForceTorqueSensor
 from remora.sensors.joint_sensors import JointEncoders, Tachometers
 from remora.sensors.rate_gyro import RateGyro
 from remora.sensors.star_tracker import StarTracker
+from remora.sensors.target_camera import TargetCamera
 from remora.sensors.threshold import Threshold
 from remora.simulation.inputs.signal_source import SignalSource
 from remora.simulation.scenario.component_settings import (
@@ -70,6 +71,7 @@ COMPONENTS: dict[str, type[Component]] = {
     "force_torque_sensor": ForceTorqueSensor,
     "sun_sensor": SunSensor,
     "magnetometer": Magnetometer,
+    "target_camera": TargetCamera,
     "state_estimate": StateEstimate,
     "attitude_filter": AttitudeFilter,
     "first_order_actuator": FirstOrderActuator,
