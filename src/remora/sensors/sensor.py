@@ -65,6 +65,8 @@ class Sensor(Component):
     sampled = True
     #: Whether what it measures can be out of sight, see `seen`.
     sees: ClassVar[bool] = False
+    #: Whether noise and drift are the same about all axes.
+    isotropic: ClassVar[bool] = False
     #: Name of the output.
     quantity: ClassVar[str] = ""
     bias: ArrayLike = parameter("constant part of the bias", default=0.0, kw_only=True)
@@ -83,17 +85,20 @@ class Sensor(Component):
             units = {"drift": f"{unit}/√s" if " or " not in unit else _by_root(unit)}
             units |= dict.fromkeys(("bias", "noise", "resolution", "limit"), unit)
             units |= {"scale": ""}
-            kind = "numbers" if size else "by joint"
             own = inspect.get_annotations(cls)
             for name, known in declared(cls.__mro__[1]).items():
                 if name in units and name not in own:
                     default: Any = None if known.optional else 0.0
+                    one = cls.isotropic and name in ("noise", "drift")
+                    kind = "number" if one else "numbers" if size else "by joint"
                     field = parameter(
-                        known.doc, kind, default=default, kw_only=True, unit=units[name], size=size,
+                        known.doc, kind, default=default, kw_only=True, unit=units[name],
+                        size=0 if one else size,
                         minimum=known.minimum, above=known.above,
                     )  # fmt: skip
                     setattr(cls, name, field)
-                    own[name] = "ArrayLike | None" if known.optional else "ArrayLike"
+                    plain = "float" if one else "ArrayLike"
+                    own[name] = f"{plain} | None" if known.optional else plain
             cls.__annotations__ = own
         super().__init_subclass__(**options)
 
@@ -191,8 +196,9 @@ class ScaledSensor(Sensor):
 
 
 class VectorSensor(ScaledSensor):
-    """A sensor with three axes, which may be turned from those of its frame."""
+    """A sensor with three axes of equal noise, which may be turned from those of its frame."""
 
+    isotropic = True
     misalignment: ArrayLike = parameter(
         "of its axes from those of the frame, a rotation vector", "numbers", default=0.0,
         kw_only=True, unit="rad", size=3,
