@@ -59,6 +59,9 @@ def _html(campaign: Campaign, study: Study) -> str:
          "Solid line: median; dashed: 95th percentile; orange: bound of a success criterion."),
         ("Over time", figures.bands(campaign, study),
          "Median, and bands of 50, 90 and 98 % of the runs."),
+        ("Consistency of filters", figures.consistency(campaign, study),
+         "Blue: bounds in which the mean lies with 95 % probability at each time if the "
+         "covariance of the filter is right. " + _consistency(campaign, study)),
         ("What drives what", figures.drivers(campaign),
          "Spearman's rank correlation: +1 and \N{MINUS SIGN}1 are monotonic relations."),
         ("Convergence", figures.convergence(campaign),
@@ -81,6 +84,14 @@ def _html(campaign: Campaign, study: Study) -> str:
     ]
     units = "SI units unless a unit is given."
     return page_text(f"{study.name}: campaign", parts, units, study.name)
+
+
+def _consistency(campaign: Campaign, study: Study) -> str:
+    """Return the verdict on each filter, in words."""
+    if not np.any(campaign["ok"] == 1.0):
+        return ""
+    names = [name for name, band in study.bands.items() if band.freedoms is not None]
+    return " ".join(f"{name}: {campaign.consistency(name)}." for name in names)
 
 
 def _tiles(campaign: Campaign) -> list[tuple[str, str]]:

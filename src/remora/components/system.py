@@ -26,13 +26,16 @@ from remora.components.layout import ComponentLayout, component_layout, delay_in
 from remora.components.run_signals import (
     PHASE,
     EventSignals,
+    MotionSignals,
     PhaseSignals,
     event_places,
+    motion_place,
+    motion_readers,
     phase_place,
     run_signals,
 )
 from remora.components.truth import laws, truth_read_by
-from remora.components.wiring import evaluation_order, sources, state_inputs
+from remora.components.wiring import evaluation_order, own_sources, sources, state_inputs
 from remora.dynamics.kernels.parameter_checks import ParameterFault, parameter_faults
 from remora.dynamics.kernels.parameters import of_constraint, parameter, with_values
 from remora.errors import (
@@ -108,6 +111,7 @@ class System:
         untraceable: errors of components that cannot be compiled, by name; they run in
             `rm.simulate` only.
         reads_phase: names of the components that read `at.phase` or `at.phase_time`.
+        reads_motion: names of the components that read the true acceleration or wrenches.
 
     Example:
         >>> robot = rm.load("servicer")
@@ -134,6 +138,7 @@ class System:
     events: tuple[SystemEvent, ...]
     untraceable: Mapping[str, RemoraError]
     reads_phase: frozenset[str]
+    reads_motion: frozenset[str]
     _connect: Mapping[str, Any]
     _design: Robot | None
     _dependences: Mapping[str, Dependence]
@@ -172,12 +177,18 @@ class System:
             faults.append(Fault("connect", f"must be a dictionary, not {type(connect).__name__}"))
             connect = None
         connect = {} if connect is None else connect
-        named |= run_signals(named, connect)
         interfaces = {name: component_checks.interface(self.robot_of(c), name, c, faults)
                       for name, c in named.items()}  # fmt: skip
+        connect = own_sources(interfaces) | dict(connect)
+        of_run = run_signals(named, connect)
+        named |= of_run
+        interfaces |= {name: component_checks.interface(self.robot_of(c), name, c, faults)
+                       for name, c in of_run.items()}  # fmt: skip
         interfaces, wired = state_inputs(self.design, named, interfaces, connect, faults)
-        of_run = [n for n, c in named.items() if isinstance(c, (PhaseSignals, EventSignals))]
-        connections = sources(interfaces, wired, faults, of_run)
+        kinds = (PhaseSignals, EventSignals, MotionSignals)
+        explicit = [n for n, c in named.items() if isinstance(c, kinds)]
+        connections = sources(interfaces, wired, faults, explicit)
+        self._set("reads_motion", motion_readers(named, connections, faults))
         self._set("connections", MappingProxyType(connections))
         self._stop_at(faults)
         given = {k: x if isinstance(x, str) else np.array(x, float) for k, x in connect.items()}
@@ -331,6 +342,11 @@ class System:
     def phase_place(self) -> slice | None:
         """Place of index and start of the run's phase in z; None: no component reads them."""
         return phase_place(self.layouts)
+
+    @functools.cached_property
+    def motion_place(self) -> tuple[slice, tuple[str, ...]] | None:
+        """Place in z of the true motion, and its parts; None: no component reads it."""
+        return motion_place(self.layouts)
 
     @functools.cached_property
     def event_places(self) -> dict[str, int]:
