@@ -366,6 +366,7 @@ def test_a_scenario_says_what_its_laws_know(tmp_path):
         ("{flange.mass: -5}", "must be positive"),
         ("{flange.com: [1, 2]}", "must have the shape"),
         ("{flange.mass: heavy}", "design"),
+        ("{flange: {mass: 50}}", r"design\.flange: must be a number, not a map"),
     ],
 )
 def test_faults_of_a_scenario_name_the_line(design, text, tmp_path):

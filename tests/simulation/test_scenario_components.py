@@ -346,6 +346,11 @@ def test_faults_of_one_component(write, lines, element, told):
     assert told in found[element]
 
 
+def test_a_map_in_place_of_a_source(write):
+    text = "scenario: 1\nrobot: servicer\nconnections: {a.b: {c: d}}\nphases: [{duration: 1}]\n"
+    assert faults(write, text)[3, "connections.a.b"] == "must be a number, not a map"
+
+
 def test_connections_without_components(write):
     text = "scenario: 1\nrobot: servicer\nconnections: {a.b: c.d}\nphases: [{duration: 1}]\n"
     assert faults(write, text) == {(3, "connections.a.b"): "there are no components to connect"}

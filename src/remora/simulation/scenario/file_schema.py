@@ -107,18 +107,27 @@ class ReachFile(Settings):
 ListedSettings: TypeAlias = Annotated[
     AnyComponentSettings | PythonComponentSettings, Field(discriminator="type")
 ]
+
+
+def _source_form(value: Any) -> str:
+    if isinstance(value, str):
+        return "name"
+    return "list" if form_of(value) == "list" else "one"
+
+
 #: Source of an input: the name of an output, a number, or numbers.
 Source: TypeAlias = Annotated[
     Annotated[Text, Tag("name")]
     | Annotated[float, Tag("one")]
     | Annotated[list[float], Tag("list")],
-    Discriminator(lambda x: "name" if isinstance(x, str) else form_of(x)),
+    Discriminator(_source_form),
 ]
 
 
 def _matrix_form(value: Any) -> str:
-    form = form_of(value)
-    return "rows" if form == "list" and any(isinstance(x, list) for x in value) else form
+    if form_of(value) != "list":
+        return "one"
+    return "rows" if any(isinstance(x, list) for x in value) else "list"
 
 
 #: A number, a vector, or a matrix by its rows.
