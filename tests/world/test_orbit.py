@@ -9,6 +9,7 @@ from scipy.integrate import solve_ivp
 
 import needs
 import remora as rm
+from c_structs import built_test, verdict
 from numeric import assert_close
 from remora.algebra import pose, quaternion
 from remora.algebra.exact_difference import Pair, same
@@ -344,6 +345,13 @@ def test_a_batch_with_dispersed_orbits_equals_its_runs():
         e, nu = parameters["orbit.eccentricity"][k], parameters["orbit.anomaly"][k]
         a = orbit.semi_major_axis
         assert start == pytest.approx(a * (1 - e * e) / (1 + e * np.cos(nu)), rel=1e-14)
+
+
+@needs.compiler
+def test_the_exported_component_has_the_bits_of_python(tmp_path):
+    orbit = rm.world.Orbit(altitude=500e3, inclination=0.9, degree=6)
+    rm.save_component_c(rm.System(BUS, [orbit]), "orbit", tmp_path)
+    assert verdict(built_test(tmp_path, "orbit", "-O2")) == (0, 0, "good")
 
 
 def test_accelerometers_in_orbit_measure_no_gravity():
