@@ -9,6 +9,7 @@ from scipy.integrate import solve_ivp
 
 import needs
 import remora as rm
+from c_structs import built_test, verdict
 from numeric import assert_close
 from remora.algebra import pose, quaternion
 from remora.algebra.exact_difference import Pair, same
@@ -344,6 +345,37 @@ def test_a_batch_with_dispersed_orbits_equals_its_runs():
         e, nu = parameters["orbit.eccentricity"][k], parameters["orbit.anomaly"][k]
         a = orbit.semi_major_axis
         assert start == pytest.approx(a * (1 - e * e) / (1 + e * np.cos(nu)), rel=1e-14)
+
+
+@needs.compiler
+def test_the_exported_component_has_the_bits_of_python(tmp_path):
+    orbit = rm.world.Orbit(altitude=500e3, inclination=0.9, degree=6)
+    rm.save_component_c(rm.System(BUS, [orbit]), "orbit", tmp_path)
+    assert verdict(built_test(tmp_path, "orbit", "-O2")) == (0, 0, "good")
+
+
+def test_accelerometers_in_orbit_measure_no_gravity():
+    """In free fall at 500 m from the origin, off the centre of mass: ω × (ω × r) + ω̇ × r."""
+    r = np.array([0.5, 0.2, -0.3])
+    robot = rm.Builder("bus").body("bus", 500.0, inertia=(100.0, 80.0, 60.0))
+    robot = robot.joint("base", "free", None, "bus").frame("imu/a", "bus", xyz=r).build()
+    orbit = rm.world.Orbit(altitude=500e3, inclination=0.9, felt_at="imu/a", gradient="none")
+    sensor = rm.sensors.Accelerometer("imu/a", sample_time=1.0)
+    connect = {"accelerometer.gravity": "orbit.gravity_imu_a"}
+    q, v = at_centre(robot, (300.0, -400.0, 0.0), (0.1, 0.2, 0.3))
+    v[:3] = omega = np.array([0.01, -0.02, 0.03])
+    system = rm.System(robot, [orbit, sensor], connect)
+    run = rm.simulate(system, q, v, 1.0, integrator=FINE, record=1.0)
+    inertia = robot.bodies[0].inertia
+    rate = np.linalg.solve(inertia, -np.cross(omega, inertia @ omega))
+    found = run.signals["accelerometer.specific_force"][0]
+    tide = run.signals["orbit.gravity_imu_a"][0]
+    expected = np.cross(rate, r) + np.cross(omega, np.cross(omega, r))
+    # gravity at the frame and at the centre of mass differ
+    R, c = orbit.start[0], np.array([300.0, -400.0, 0.0])
+    near = gravity(Pair(R + c, r), orbit.mu, orbit.radius, orbit.zonals[:1]).change
+    assert np.linalg.norm(tide) > 1e-4
+    assert np.abs(found - (expected - near)).max() < 1e-15
 
 
 def test_orbits_in_scenario_files(tmp_path):

@@ -21,7 +21,9 @@ class Accelerometer(VectorSensor, unit="m/s²", size=3):
     fall it is zero in the centre of mass, and ω̇ × r + ω × (ω × r) at a distance r from there.
     Errors are those of `RateGyro`.
 
-    Input: `acceleration`, `(nv,)`, the true acceleration of the robot. Output: `specific_force`,
+    Inputs: `acceleration`, `(nv,)`, the true acceleration of the robot; `gravity`, `(3,)`, m/s²,
+    at the frame's origin in inertial axes, in addition to that of the robot: in an orbit, connect
+    it to `gravity_F` of `rm.world.Orbit` (`felt_at`). Output: `specific_force`,
     `(3,)`, m/s², the frame's axes. State: `walk`, `(3,)`, m/s².
     """
 
@@ -34,8 +36,8 @@ class Accelerometer(VectorSensor, unit="m/s²", size=3):
         return super().interface(robot)
 
     def inputs(self, robot: Robot) -> dict[str, Signal]:
-        """Return the acceleration of the robot."""
-        return {"acceleration": true_acceleration(robot)}
+        """Return the acceleration of the robot, and gravity that is not uniform."""
+        return {"acceleration": true_acceleration(robot), "gravity": Signal(3, "m/s²", 0.0)}
 
     def signal(self, robot: Robot) -> Signal:
         """Return the measured signal."""
@@ -49,4 +51,4 @@ class Accelerometer(VectorSensor, unit="m/s²", size=3):
         twist = at.twist(self.frame)
         moved = rate[..., 3:] + vector.cross(twist[..., :3], twist[..., 3:])
         back = quaternion.conjugate(at.rotation(self.frame))
-        return moved - quaternion.rotate(back, asarray(robot.gravity))
+        return moved - quaternion.rotate(back, asarray(robot.gravity) + at.inputs["gravity"])

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -62,7 +63,9 @@ class Orbit(Component):
 
     Outputs: `position`, m, and `velocity`, m/s, of O from the planet's centre in inertial axes,
     `(3,)`; `lvlh`, `(4,)`, the attitude of the local-vertical, local-horizontal axes (x ahead, y
-    opposite to the orbit's normal, z down), and `lvlh_rate`, `(3,)`, rad/s, in these axes.
+    opposite to the orbit's normal, z down), and `lvlh_rate`, `(3,)`, rad/s, in these axes. For each
+    frame F in `felt_at` `gravity_F`, `(3,)`, m/s², g(R + p) - g(R) at its origin p in inertial
+    axes ("/" and the like in F become "_").
     """
 
     semi_major_axis: float = parameter("a", default=None, unit="m", above=0.0)
@@ -87,6 +90,9 @@ class Orbit(Component):
     )
     gradient: str = parameter(
         "what the gravity gradient adds", "choice", default="full", choices=GRADIENTS
+    )
+    felt_at: Sequence[str] = parameter(
+        "frames where gravity is an output, for accelerometers", "frames", default=()
     )
 
     def __post_init__(self) -> None:
@@ -162,6 +168,10 @@ class Orbit(Component):
 
     def interface(self, robot: Robot) -> Interface:
         """Return the interface; raise if the robot has gravity of its own."""
+        for frame in self.felt_at:
+            robot.frame(frame)
+        if len(self._felt) < len(self.felt_at):
+            raise InvalidValue("frames of felt_at must have outputs of different names")
         if np.any(robot.gravity):
             raise RemoraError(
                 "an orbit is the gravity of the robot: load or build it with gravity (0, 0, 0)"
@@ -169,10 +179,11 @@ class Orbit(Component):
         self._check()
         R, V = self.start
         a, n = self.semi_major_axis, self._mean_motion()
+        felt = {key: Signal(3, "m/s²") for key in self._felt}
         return Interface(
             outputs={
                 "position": Signal(3, "m"), "velocity": Signal(3, "m/s"), "lvlh": Signal(4),
-                "lvlh_rate": Signal(3, "rad/s"),
+                "lvlh_rate": Signal(3, "rad/s"), **felt,
             },
             # in units of the orbit, so that error tolerances mean the same near any zero
             continuous={"place": State(R / a), "motion": State(V / (a * n))},
@@ -191,7 +202,12 @@ class Orbit(Component):
         """Return position, velocity and LVLH axes of the origin."""
         R, V = self._position(at), self._velocity(at)
         rate = lvlh_rate(R, V, self._gravity(same(R)).start)
-        return {"position": R, "velocity": V, "lvlh": lvlh_rotation(R, V), "lvlh_rate": rate}
+        felt = {
+            key: self._gravity(Pair(R, at.position(frame))).change
+            for key, frame in self._felt.items()
+        }
+        axes = {"lvlh": lvlh_rotation(R, V), "lvlh_rate": rate}
+        return {"position": R, "velocity": V, **axes, **felt}
 
     def act(self, at: Context) -> list[Action]:
         """Return the gravity on each body, relative to the origin's."""
@@ -248,6 +264,11 @@ class Orbit(Component):
         R, V, both = asarray(R), asarray(V), momentum(robot, q, v)
         lever = robot.mass * center_of_mass(robot, q)
         return cross(R, both[..., :3]) + cross(lever, V) + both[..., 3:]
+
+    @property
+    def _felt(self) -> dict[str, str]:
+        """The frames of `felt_at` by the names of their outputs."""
+        return {f"gravity_{re.sub(r'[^A-Za-z0-9_]', '_', name)}": name for name in self.felt_at}
 
     def _gravity(self, r: Pair) -> Pair:
         return gravity(r, self.mu, self.radius, self._zonals())
