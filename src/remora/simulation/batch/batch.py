@@ -54,6 +54,7 @@ from remora.simulation.inputs.phases import (
     is_phases,
     known_events,
     phases_of,
+    refuse_laws_without_estimate,
     total_duration,
     traced_motions,
 )
@@ -202,6 +203,7 @@ def simulate_batch(
         )
     one_phase = not is_phases(duration)
     parts = phases_of(duration, torque, wrenches, prescribed, locked)
+    refuse_laws_without_estimate(system, parts)
     robots = phase_robots(robot, parts)
     if not in_turn:
         _refuse_constraints(robots, dtype)

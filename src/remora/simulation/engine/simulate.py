@@ -41,6 +41,7 @@ from remora.simulation.inputs.phases import (
     is_phases,
     known_events,
     phases_of,
+    refuse_laws_without_estimate,
     total_duration,
 )
 from remora.simulation.inputs.run_settings import (
@@ -275,6 +276,7 @@ def prepare_run(
     if system is not None:
         names = known_events(system, parts, events, watched is not None)
         check_events(system.event_places, names)
+    refuse_laws_without_estimate(system, parts)
     everywhere = () if single else events
     breaks = tuple(steps.breaks)
     landings = breaks if system is None else (*breaks, *system.breaks)

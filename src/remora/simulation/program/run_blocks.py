@@ -22,12 +22,13 @@ from remora.components.evaluation import Instant
 from remora.components.noise import standard_normals
 from remora.components.system import ScheduledUpdate
 from remora.dynamics.state_layout import WORKS
+from remora.errors import RemoraError
 from remora.simulation.program.run_equations import reads
 from remora.simulation.program.step_blocks import StepBlocks
 from remora.simulation.systems.noise_streams import noise_streams
 
 #: Names of functions of Python that single runs call, see `HostedPart`; updates have a number.
-RECORD, UPDATE = "hosted record", "update"
+RECORD, UPDATE, MEASURE = "hosted record", "update", "measured motion"
 
 
 class RunBlocks(StepBlocks):
@@ -60,7 +61,8 @@ class RunBlocks(StepBlocks):
                 Random(_noise_of(name), "seed", "run", count, streams[name])
                 for name in update.names if name in streams
             ]  # fmt: skip
-        return [*found, self.update(update, t), wide_run(plus_one, (count,), (count,))]
+        found += [*self.measure(update, t), self.update(update, t)]
+        return [*found, wide_run(plus_one, (count,), (count,))]
 
     @property
     def noise_inputs(self) -> list[Cell]:
@@ -113,6 +115,53 @@ class RunBlocks(StepBlocks):
             own = standard_normals(drawn[name])[:size] if name in drawn else np.zeros(size)
             parts.append(own)
         return concatenate(parts) if parts else np.zeros(0)
+
+    def measure(self, update: ScheduledUpdate, t: str) -> list[Statement]:
+        """Return the statements that set the true motion that components of an update measure.
+
+        Args:
+            update: the update.
+            t: name of the wide time of the update.
+        """
+        equations = self.equations
+        if update.kind != "tick" or equations.system.reads_motion.isdisjoint(update.names):
+            return []
+        if self._hosted:
+            return [Host(MEASURE, (t, "q", "v", "x", "z"), ("z",))]
+        if equations.large:
+            raise RemoraError(
+                f"{sorted(equations.system.reads_motion)[0]!r} measures accelerations or loads, "
+                "which batches of robots of this size do not compute: use rm.simulate"
+            )
+        starts = ("phase start",) if equations.own_clock else ()
+        held, called = self._held[2:], [s.name for s in self._called]
+        before: list[Statement] = []
+        if held:
+
+            def motions(t: Array, anchor: Array, *rest: Array) -> tuple[Array, ...]:
+                clock = t - rest[0] if starts else t
+                return equations.motions(clock, anchor, *rest[len(starts) :])
+
+            moved = wide_run(motions, (t, "anchor", *starts, *self._pieces), self._held)
+            before.append(self._motions_at(t) or moved)
+        if called:
+
+            def seen(t: Array, *start: Array) -> Array:
+                return t - start[0] if start else t
+
+            before.append(wide_run(seen, (t, *starts), ("stage clock",)))
+            before += self._asked("stage clock", "q", "v")
+
+        def measured(t: Array, q: Array, v: Array, x: Array, z: Array, *rest: Array) -> Array:
+            own, rest = rest[: len(called)], rest[len(called) :]
+            begin, acceleration = rest[: len(starts)], rest[len(starts) :][: len(held)]
+            data = rest[len(starts) + len(held) :]
+            clock = t - begin[0] if begin else t
+            driven = acceleration[0] if held else None
+            return equations.with_motion(t, clock, q, v, x, z, driven, data, own)
+
+        names = (t, "q", "v", "x", "z", *called, *starts, *held, *equations.data_names)
+        return [*before, Run(Block(measured, names, ("z",), wide=self.dtype == "float32"))]
 
     def streams(self) -> dict[str, int]:
         """Return the number of the random stream of each component that has noise."""

@@ -24,6 +24,7 @@ from remora.components.actions import Wrench
 from remora.components.evaluation import Instant
 from remora.components.system import System
 from remora.dynamics.constraints.loop_kinematics import active_constraints
+from remora.dynamics.constraints.reactions import constraint_multipliers, loop_loads
 from remora.dynamics.constraints.step_projection import step_projection
 from remora.dynamics.forces.equations_of_motion import (
     PassiveParameters,
@@ -329,6 +330,33 @@ class RunEquations:
             )  # fmt: skip
         return [tau, passive, *([] if wrenches is None else [wrenches.reshape((-1,))])]
 
+    def with_motion(
+        self, t: Array, clock: Array, q: Array, v: Array, x: Array, z: Array,
+        accelerations: Array | None, data: Sequence[Array], called: Sequence[Array] = (),
+    ) -> Array:  # fmt: skip
+        """Return z with the true motion that components measure, see `MotionSignals`.
+
+        Args:
+            t: time, `(1,)`, s.
+            clock: time that loads receive, `(1,)`, s.
+            q: configuration, `(nq,)`.
+            v: velocity, `(nv,)`.
+            x: continuous states, `(nx,)`.
+            z: discrete states, `(nz,)`.
+            accelerations: of held joints, `(nv,)`; None: no joint is held.
+            data: see `data`.
+            called: see `loads`.
+        """
+        tau, wrenches, _ = self.loads(t, clock, q, v, x, z, data, called)
+        robot = self.changed(data).robot
+        vdot, tau = actuation(
+            robot, q, v, tau, wrenches, vdot=accelerations, held=tuple(self.held),
+            formulation=self.formulation, passive=self.passive,
+        )  # fmt: skip
+        return with_motion(
+            self.system.motion_place, robot, z, vdot, q, v, tau, wrenches, self.passive
+        )
+
     # Constraints --------------------------------------------------------------------------------
 
     @property
@@ -428,6 +456,38 @@ class LargeDynamics:
         if pushes:
             outside = np.sum(screw.power(self.twists(q, v), pushes[0]), axis=-1)
         return vdot, np.stack([np.sum(v * tau, -1), outside, np.sum(v * lost, -1)], axis=-1)
+
+
+def with_motion(
+    place: tuple[slice, tuple[str, ...]] | None, robot: Robot, z: Array, vdot: Array, q: Array,
+    v: Array, tau: Array, wrenches: Array | None, passive: PassiveParameters,
+) -> Array:  # fmt: skip
+    """Return z with an acceleration, and the wrenches from outside and of constraints.
+
+    Args:
+        place: see `System.motion_place`.
+        robot: the robot.
+        z: discrete states, `(nz,)`.
+        vdot: acceleration, `(nv,)`.
+        q: configuration, `(nq,)`.
+        v: velocity, `(nv,)`.
+        tau: generalized forces of the drives, those of held joints, too, `(nv,)`.
+        wrenches: from outside, `(nb, 6)`; None: there are none.
+        passive: passive loads at the joints.
+    """
+    assert place is not None
+    own, keys = place
+    parts = [z[: own.start]]
+    if "acceleration" in keys:
+        parts.append(vdot)
+    if "wrenches" in keys:
+        total = np.zeros((len(robot.bodies), 6)) if wrenches is None else wrenches
+        if active_constraints(robot):
+            driven = tau + passive_loads(robot, q, v, passive)
+            lam = constraint_multipliers(robot, q, v, driven, wrenches)
+            total = total + loop_loads(robot, q, lam)
+        parts.append(total.reshape((-1,)))
+    return concatenate([*parts, z[own.stop :]])
 
 
 def piece(s: Array, coefficients: Array) -> tuple[Array, Array, Array]:
