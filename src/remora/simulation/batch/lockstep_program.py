@@ -33,10 +33,7 @@ from remora.codegen.integration.statements import (
 from remora.codegen.ir.graph import Signature
 from remora.components.system import ScheduledUpdate, System
 from remora.simulation.batch.host_arrays import to_host
-from remora.simulation.program.run_blocks import (
-    RunBlocks,
-    plus_one,
-)
+from remora.simulation.program.run_blocks import RunBlocks, plus_one
 
 #: Cell with the number of steps that a run has made.
 STEPS = "steps"
