@@ -110,15 +110,15 @@ def cost_of_a_change():
         print(f"{count:7d}  {depth:5d}  " + "  ".join(f"{1e6 * cost:.0f}" for cost in costs))
 
 
-def answer(t, twist):
+def answer(t, base):
     still = rm.papers.sa24.PointReading(np.zeros(6), np.zeros(6), POSE.from_xyz_rpy((0, 0, 0)))
-    return rm.papers.sa24.SensorReading(0.01 * twist, {"link3_dh": still}, time=t)
+    return rm.papers.sa24.SensorReading(0.01 * base.twist, {"link3_dh": still}, time=t)
 
 
 def cost_of_a_tick():
     print("µs per tick of rm.simulate_assembly at 100 Hz, one step of RK4; s of the first run")
     branched, one = rm.load_assembly("sa24_branched"), unit()
-    box = rm.BlackBox(lambda t, twist: rm.papers.sa24.SensorReading(0.01 * twist))
+    box = rm.BlackBox(lambda t, base: rm.papers.sa24.SensorReading(0.01 * base.twist))
     runs = {
         "SA24, no box": branched,
         "SA24, one box": branched.swap("8", box),

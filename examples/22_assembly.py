@@ -37,22 +37,20 @@ print("after a change:", smaller.names, "nv =", smaller.nv)
 class Payload:
     """A live program: a rigid body that is known only by its answers."""
 
-    def __init__(self, mass, period):
+    def __init__(self, mass):
         self.inertia = screw.inertia(np.array(mass), np.zeros(3), 0.02 * np.eye(3))
-        self.period, self.last = period, None
 
-    def __call__(self, t, twist):
+    def __call__(self, t, base):
         """Return the reaction that a sensor at its base reads."""
-        rate = np.zeros(6) if self.last is None else (twist - self.last) / self.period
-        self.last = twist
-        momentum = screw.momentum(self.inertia, twist)
-        wrench = screw.momentum(self.inertia, rate) + screw.cross(twist, momentum)
+        rate = np.zeros(6) if base.rate is None else base.rate
+        momentum = screw.momentum(self.inertia, base.twist)
+        wrench = screw.momentum(self.inertia, rate) + screw.cross(base.twist, momentum)
         return rm.papers.sa24.SensorReading(-wrench, time=t)
 
 
-# Hardware in the loop: twists out, wrenches in, 100 times a second
+# Hardware in the loop: motions out, wrenches in, 100 times a second
 arm = rm.Assembly({"arm": robot.subsystems["1"]})
-carrying = arm.add("payload", rm.BlackBox(Payload(0.3, 0.01), max_age=0.001), "arm", "link3_dh")
+carrying = arm.add("payload", rm.BlackBox(Payload(0.3), max_age=0.001), "arm", "link3_dh")
 start = np.zeros(3), np.array([0.5, -0.3, 0.2])
 run = rm.simulate_assembly(carrying, *start, duration=1.0, rate=100.0)
 free = rm.simulate_assembly(arm, *start, duration=1.0, rate=100.0)

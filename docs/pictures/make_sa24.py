@@ -1,4 +1,4 @@
-"""Draw the pictures of docs/sa24.md: waveforms as Figures 6 and 8, and Figure 9.
+"""Draw the pictures of docs/sa24.md: the robots, waveforms as Figures 6 and 8, and Figure 9.
 
 The code of the page itself is run first; it has the robots, the simulator and the tables.
 """
@@ -67,8 +67,50 @@ def waveforms(space, kept):
     figure.savefig(HERE / "sa24_waveforms.png", dpi=130)
 
 
+def robots(space):
+    """Figures 1 and 5: the links of both robots, with a colour for each subsystem."""
+    place = space["POSE"].translation
+    colours = matplotlib.colormaps["tab10"].colors
+    figure = Figure(figsize=(8.2, 5.6))
+    for column, name in enumerate(("branched", "mobile")):
+        assembly = space[name]
+        q = assembly.neutral()
+        view = figure.add_subplot(2, 2, column + 1, projection="3d")
+        top = figure.add_subplot(2, 2, column + 3, aspect="equal")
+        for k, part in enumerate(assembly.parts):
+            points = [np.zeros(3)]
+            if part.connection is not None:
+                on = f"{part.connection.parent}/{part.connection.at}"
+                points = [place(assembly.frame_pose(q, on))]
+            for body in part.subsystem.bodies:
+                names = [body.name, f"{body.name}_dh"]
+                points += [
+                    place(assembly.frame_pose(q, f"{part.name}/{key}"))
+                    for key in names if key == body.name or key in part.subsystem.frames
+                ]  # fmt: skip
+            if len(points) == 2:  # a base: up to where it carries the others
+                points += [place(assembly.frame_pose(q, f"{part.name}/{at}")) for at in part.points]
+            points, colour = np.array(points), colours[k % 10]
+            for axes, rows in ((view, points), (top, points[:, :2])):
+                axes.plot(*rows.T, "-", color=colour, lw=2.6, solid_capstyle="round")
+                axes.plot(*rows.T, "o", color=colour, ms=3.5, mec="white", mew=0.4)
+                axes.text(*rows[-1], f" {part.name}", fontsize=7.5, color=colour)
+        view.view_init(18, -62)
+        view.set_aspect("equal")
+        view.tick_params(labelsize=6, pad=-2)
+        top.set(xlabel="x, m", ylabel="y, m")
+        top.margins(0.12)
+        what = "BM" if name == "branched" else "MBM"
+        view.set_title(
+            f"{what}: {len(assembly.parts)} subsystems, {assembly.nv} degrees of freedom",
+            fontsize=8.5, fontweight="bold",
+        )  # fmt: skip
+    figure.tight_layout()
+    figure.savefig(HERE / "sa24_robots.png", dpi=130)
+
+
 def figure_9(space, seconds=15.0):
-    """Errors of the five end-effectors under both laws, and their table."""
+    """Errors of the five end-effectors under both laws, with damping and without; their table."""
     rm, mobile = space["rm"], space["mobile"]
     robot = mobile.to_robot()
     goal = np.random.default_rng(4).uniform(-0.4, 0.4, size=30)
@@ -76,32 +118,39 @@ def figure_9(space, seconds=15.0):
         goal[mobile.part(name).v] = 0.0
     ends = [f"{k}/link3_dh" for k in (4, 5, 7, 9, 10)]
     targets = {end: rm.frame_pose(robot, goal, end) for end in ends}
-    figure = Figure(figsize=(8.2, 3.1))
+    figure = Figure(figsize=(8.2, 5.6))
     first = None
-    for k, (law, kp, kv) in enumerate((("printed", 40.0, 20.0), ("linearizing", 16.0, 4.0))):
-        control = rm.control.EndEffectorWrenchControl(robot, targets, kp, kv, law)
-        t, q = closed_loop(space, robot, control, seconds)
-        errors = control.errors(robot, q)
-        print(law, " | ".join(f"{x:.1e}" for x in errors[-1]))
-        axes = figure.add_subplot(1, 2, k + 1, sharey=first)
-        first = first or axes
-        for j, name in enumerate((4, 5, 7, 9, 10)):
-            style = ("-", "--", ":", "-.", "-")[j]
+    laws = (("printed", 40.0, 20.0), ("linearizing", 16.0, 4.0))
+    for row, damping in enumerate((0.5, 0.0)):
+        for k, (law, kp, kv) in enumerate(laws):
+            control = rm.control.EndEffectorWrenchControl(robot, targets, kp, kv, law)
+            t, q = closed_loop(space, robot, control, seconds, damping)
+            errors = control.errors(robot, q)
+            print(law, damping, " | ".join(f"{x:.1e}" for x in errors[-1]), flush=True)
+            axes = figure.add_subplot(2, 2, 2 * row + k + 1, sharey=first)
+            first = first or axes
+            for j, name in enumerate((4, 5, 7, 9, 10)):
+                style = ("-", "--", ":", "-.", "-")[j]
+                axes.semilogy(
+                    t, errors[:, j] + 1e-12, style, color=COLOURS[j], label=f"subsystem {name}"
+                )
             axes.semilogy(
-                t, errors[:, j] + 1e-12, style, color=COLOURS[j], label=f"subsystem {name}"
+                t, np.linalg.norm(errors, axis=1), color="black", lw=0.9, label="all (14)"
             )
-        axes.semilogy(t, np.linalg.norm(errors, axis=1), color="black", lw=0.9, label="all (14)")
-        axes.set_ylim(1e-6, 1.0)
-        axes.set_xlabel("t, s")
-        title = f"{law}: $k_p$ = {kp:g}, $k_v$ = {kv:g}"
-        axes.set_title(title, fontsize=8.5, loc="left", fontweight="bold")
-    figure.axes[0].set_ylabel("norm of the pose error")
+            axes.set_ylim(1e-6, 10.0)
+            what = "0.5 N m s/rad of damping" if damping else "no damping"
+            title = f"{law}, {what}: $k_p$ = {kp:g}, $k_v$ = {kv:g}"
+            axes.set_title(title, fontsize=8.5, loc="left", fontweight="bold")
+            if row:
+                axes.set_xlabel("t, s")
+            if not k:
+                axes.set_ylabel("norm of the pose error")
     figure.axes[1].legend(fontsize=7, ncols=2, loc="upper right")
     figure.tight_layout()
     figure.savefig(HERE / "sa24_figure_9.png", dpi=130)
 
 
-def closed_loop(space, robot, control, seconds):
+def closed_loop(space, robot, control, seconds, damping):
     """MuJoCo with the joints driven by the law, 1 ms; returns times and configurations."""
     rm, mujoco = space["rm"], space["mujoco"]
 
@@ -111,7 +160,7 @@ def closed_loop(space, robot, control, seconds):
     law = rm.compile(forces, robot)
     model = space["mujoco_model"](robot)
     model.actuator_gainprm[:] = model.actuator_biasprm[:] = 0.0
-    model.dof_damping[:] = 0.5
+    model.dof_damping[:] = damping
     model.opt.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
     data = mujoco.MjData(model)
     names = [f"{j.name}.{k}" for j in robot.joints for k in range(j.v.stop - j.v.start)]
@@ -128,4 +177,5 @@ def closed_loop(space, robot, control, seconds):
 with matplotlib.rc_context(STYLE):
     space, kept = run_page()
     waveforms(space, kept)
+    robots(space)
     figure_9(space)

@@ -180,6 +180,7 @@ if TYPE_CHECKING:  # carried out one by one, when a name is first used
     from remora.simulation.recording.recording import Recording
     from remora.simulation.scenario.assembly_file import (
         load_assembly,
+        save_assembly,
     )
     from remora.simulation.scenario.component_table import COMPONENTS
     from remora.simulation.scenario.scenario import (
@@ -317,6 +318,7 @@ __all__ = [
     "report",
     "rnea",
     "robot_to_yaml",
+    "save_assembly",
     "save_component_c",
     "save_html",
     "save_loop_c",

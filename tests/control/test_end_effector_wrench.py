@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 import remora as rm
-from dynamics.assembly.modules import arm
+from dynamics.assembly.modules import WheelBody, arm
 from numeric import traced
 from remora.algebra import dual_quaternion as dq
 from remora.algebra import pose, screw
 from remora.control.end_effector_wrench import (
+    assembly_law,
     linearizing_law,
     pose_feedback,
     pose_logarithm,
@@ -112,6 +113,143 @@ def test_closed_loops_settle(law, gains):
     errors = control.errors(robot, run.q)[:, 0]
     assert errors[0] > 0.3
     assert errors[-1] < 2e-3
+
+
+def test_it_takes_an_assembly():
+    assembly = rm.Assembly({"a": arm()}, gravity=(0, 0, -9.81))
+    x = rm.frame_pose(assembly.to_robot(), np.array([0.5, -0.3]), "a/tip")
+    make = rm.control.EndEffectorWrenchControl
+    assert make(assembly, {"a/tip": x}, 2.0, 3.0) == make(assembly.to_robot(), {"a/tip": x}, 2, 3)
+
+
+@pytest.mark.parametrize("shifted", [False, True])
+def test_a_moving_target_is_followed_exactly(shifted):
+    """ξ_d and its rate of (11): after the start, error is rounding and truncation, not a lag.
+
+    A reference in the frame of a target that is not the identity moves with it.
+    """
+    robot = rm.random_robot(11, bodies=6, base="free", kinds=["revolute"])
+    tip = robot.bodies[-1].name
+    q, _ = rm.random_state(robot, 3)
+    x = rm.frame_pose(robot, q, tip)
+    place = x if shifted else dq.identity()
+    begin = dq.identity() if shifted else x
+    away = pose.from_xyz_rpy((0.1, -0.05, 0.08), (0.3, 0.2, -0.4))
+    reference = rm.control.PoseReference(
+        np.array([begin, dq.mul(begin, away)]), 2.0, name="reference"
+    )
+    hand = rm.control.EndEffectorWrenchControl(
+        robot, {tip: place}, 9.0, 6.0, regularization=1e-9, name="hand"
+    )
+    names = "pose", "twist", "twist_rate"
+    followed = {f"hand.{key}_0": f"reference.{key}" for key in names}
+    lagging = {"hand.pose_0": "reference.pose"}
+    errors = []
+    for connect in (followed, lagging):
+        system = rm.System(robot, [reference, hand], connect=connect)
+        run = rm.simulate(
+            system, q, np.zeros(robot.nv), 2.0, integrator=rm.Integrator("dop853", rtol=1e-10)
+        )
+        t = run.t[:, None]
+        s = np.clip(t / 2.0, 0.0, 1.0)
+        s = s**3 * (10.0 - 15.0 * s + 6.0 * s**2)
+        wanted = dq.mul(x, dq.exp(s * dq.log(away)))
+        off = dq.mul(dq.conjugate(wanted), rm.frame_pose(robot, run.q, tip))
+        errors.append(np.abs(pose_logarithm(off)).max())
+    assert errors[0] < 1e-5  # the regularization
+    assert errors[1] > 100.0 * errors[0]
+
+
+def boxed(whole, name):
+    """The assembly at rest with a part as a black box, which reports what it would."""
+    part, robot = whole.part(name), whole.to_robot()
+
+    def source(t, base):
+        q = t * np.ones(whole.nq)
+        load = whole.joint_loads(q, 0 * q, 0 * q)[whole.names.index(name)]
+        points = {
+            point: rm.papers.sa24.PointReading(
+                np.zeros(6), np.zeros(6), rm.frame_pose(robot, q, f"{name}/{point}")
+            )
+            for point in part.points
+        }
+        wrench = screw.adjoint_inverse(part.connection.placement, load.base)  # in its base frame
+        return rm.papers.sa24.SensorReading(-wrench, points)
+
+    return whole.swap(name, rm.BlackBox(source, part.points))
+
+
+def test_the_printed_law_of_an_assembly_with_a_black_box():
+    """At rest, where the black box bears weights only, it is the law of the whole robot.
+
+    But for the wrench at the end-effector beyond it, which does not pass through the black box.
+    """
+    aside = pose.from_xyz_rpy((0.1, -0.2, 0.3), (0.3, 0.4, -0.5))
+    link = rm.papers.sa24.Connection
+    whole = rm.Assembly(
+        {"stem": arm(axes=AXES[:3]), "box": arm(), "hand": arm(axes=AXES[2:5]), "side": arm()},
+        [link("box", "stem", "link2", placement=aside), link("hand", "box", "tip"),
+         link("side", "stem", "link1", placement=aside)],
+        (0.3, 0.4, -9.0),
+    )  # fmt: skip
+    robot, t = whole.to_robot(), 0.3
+    q, v = t * np.ones(whole.nq), np.zeros(whole.nv)
+    known = boxed(whole, "box")
+    kept = np.concatenate([np.arange(whole.nv)[whole.part(name).v] for name in known.names
+                           if name != "box"])  # fmt: skip
+    moving = aside, np.arange(6) / 9.0, np.cos(np.arange(6))
+    targets = {"hand/tip": lambda t: moving, "side/tip": dq.mul(aside, aside)}
+    frames = tuple(targets)
+    goals = (*moving, 8.0), (targets["side/tip"], None, None, 8.0)
+    U = [
+        pose_feedback(
+            rm.frame_pose(robot, q, f), rm.frame_twist(robot, q, v, f), x, 8.0, 5.0, twist, rate
+        )
+        for f, (x, twist, rate, _) in zip(frames, goals, strict=True)
+    ]
+    expected = printed_law(robot, q, frames, U)
+    before = printed_law(robot, q, frames[1:], U[1:])
+    hand = whole.part("hand").v
+    before[hand] = expected[hand]
+    law = assembly_law(known, targets, 8.0, 5.0)
+    assert relative_error(law(t, q[kept], v[kept]), before[kept]) < 1e-12
+    assert relative_error(assembly_law(whole, targets, 8.0, 5.0)(t, q, v), expected) < 1e-12
+    w = np.cos(np.arange(whole.nv))
+    found = whole.frame_twist(q, w, "hand/tip")
+    assert relative_error(found, rm.frame_twist(robot, q, w, "hand/tip")) < 1e-13
+
+
+def test_an_arm_beyond_a_black_box_is_controlled():
+    """A black box at rest carries an arm: its end-effector goes to its target in a run."""
+    x = pose.from_xyz_rpy((0.2, 0.1, 0.5), (0.2, -0.3, 0.4))
+    still = rm.papers.sa24.PointReading(np.zeros(6), np.zeros(6), x)
+    box = rm.BlackBox(lambda t, base: rm.papers.sa24.SensorReading(None, {"top": still}), ("top",))
+    damped = arm()
+    joints = [dataclasses.replace(joint, damping=np.array([0.5])) for joint in damped.joints]
+    assembly = rm.Assembly(
+        {"box": box, "arm": damped.replace(joints=joints)}, [("arm", "box", "top")], (0, 0, -9.81)
+    )
+    q, goal = np.array([0.2, 0.4]), np.array([0.5, -0.3])
+    target = assembly.frame_pose(goal, "arm/tip", t=0.0)
+    law = assembly_law(assembly, {"arm/tip": target}, 60.0, 12.0)
+    run = rm.simulate_assembly(assembly, q, np.zeros(2), 6.0, rate=100.0, torque=law)
+    assert np.abs(run.q[-1] - goal).max() < 2e-3
+
+
+def test_refusals_of_the_law_of_assemblies():
+    assembly = rm.Assembly({"a": arm(), "own": WheelBody()}, [("own", "a", "tip")])
+    x = dq.identity()
+    for targets, words in (
+        ({}, "at least one target"),
+        ({"own/tip": x}, "target of 'own/tip': subsystem 'own' is not a robot"),
+        ({"b/tip": x}, "no subsystem named 'b'"),
+        ({"a/nose": x}, "no body or frame named 'nose'"),
+        ({"a/tip": 2.0 * x}, "target of 'a/tip' is not a pose"),
+    ):
+        with pytest.raises(rm.RemoraError, match=words):
+            assembly_law(assembly, targets, 1.0, 1.0)
+    with pytest.raises(rm.RemoraError, match="kv must be positive"):
+        assembly_law(assembly, {"a/tip": x}, 1.0, 0.0)
 
 
 def test_refusals():

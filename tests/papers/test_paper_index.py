@@ -2,10 +2,12 @@
 
 import ast
 import functools
+import re
 from pathlib import Path
 
 import pytest
 
+import long_tests
 import remora as rm
 from remora.papers.paper_index import PAPERS, named
 
@@ -36,9 +38,24 @@ NUMBERED = {
 
 @functools.cache
 def functions_of(file):
-    """Return the names of the test functions of a file."""
+    """Return the test functions of a file by name, with their decorators as text."""
     tree = ast.parse((TESTS / file).read_text(encoding="utf-8"))
-    return {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+    nodes = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
+    return {node.name: " ".join(map(ast.unparse, node.decorator_list)) for node in nodes}
+
+
+def refuse_idle(test, config):
+    """Raise unless pytest runs a test: if its file is in this session, so is the test.
+
+    Tools that a test needs (`needs.compiler`) may be missing on a machine; nothing else leaves a
+    test out. What a session leaves to `make test-all` has been collected, too.
+    """
+    file, _, function = test.partition("::")
+    assert not {"skip", "xfail"} & set(re.findall(r"\w+", functions_of(file)[function])), test
+    named = [name for name in config.args if "::" in name and file in name]
+    here = {name.partition("[")[0] for name in config.stash[long_tests.COLLECTED]}
+    if not named and any(name.startswith(f"tests/{file}::") for name in here):
+        assert f"tests/{test}" in here, test
 
 
 @pytest.mark.parametrize("paper", PAPERS)
@@ -53,7 +70,7 @@ ROWS = list(rm.papers.index())
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.paper} {row.number}")
-def test_a_row_is_true(row):
+def test_a_row_is_true(row, request):
     for name in row.functions:
         assert callable(named(name)) or isinstance(named(name), property), name
     for file in row.files:
@@ -61,6 +78,7 @@ def test_a_row_is_true(row):
     if row.functions:
         file, _, function = row.test.partition("::")
         assert function in functions_of(file), row.test
+        refuse_idle(row.test, request.config)
         page = row.note.partition(",")[0]  # tests of pages run what pages show
         place = TESTS.parent / page if file == "test_docs.py" else TESTS / file
         text = place.read_text(encoding="utf-8")
@@ -68,6 +86,21 @@ def test_a_row_is_true(row):
         assert any(leaf in text for leaf in leaves), f"{file} has none of {leaves}"
     else:
         assert row.note, "a row without a function says why"
+
+
+def test_a_test_that_does_not_run_is_noticed(request):
+    test = next(row.test for row in ROWS if row.test.startswith("dynamics/test_image_space.py"))
+    stash = request.config.stash
+    collected = stash[long_tests.COLLECTED]
+    file = test.partition("::")[0]
+    try:
+        stash[long_tests.COLLECTED] = {f"tests/{file}::test_of_another_name"}
+        with pytest.raises(AssertionError, match=re.escape(test)):
+            refuse_idle(test, request.config)
+        stash[long_tests.COLLECTED] = {f"tests/{test}[some-3]"}
+        refuse_idle(test, request.config)
+    finally:
+        stash[long_tests.COLLECTED] = collected
 
 
 def test_rows_are_found_by_number():

@@ -63,7 +63,7 @@ connections: [{child: one, parent: hub, at: bus}]
         ("name: x\n", "subsystems is missing"),
         (
             "subsystems: {a: {robot: servicer, speed: 3}}\n",
-            "unknown key 'speed'; known: robot, assembly, base",
+            "unknown key 'speed'; known: robot, assembly, box, base",
         ),
         ("subsystems: {a: {base: free}}\n", "needs either `robot` or `assembly`"),
         ("subsystems: {a: {robot: servicers}}\n", "no bundled robot named 'servicers'"),
@@ -134,3 +134,129 @@ def test_the_arms_have_the_numbers_of_table_4():
     base = rm.load_assembly("sa24_mobile").subsystems["1"]
     assert base.bodies[0].mass == 80.0
     np.testing.assert_array_equal(base.bodies[0].inertia, 40.0 * np.eye(3))
+
+
+# Black boxes, and saving --------------------------------------------------------------------------
+
+
+def recording(poses=True, max_gap=None):
+    rng = np.random.default_rng(8)
+    t = np.cumsum(rng.uniform(0.01, 0.02, 30))
+    wrench, twist, rate = rng.normal(size=(3, 30, 6))
+    x = [rm.algebra.pose.from_xyz_rpy(*rng.uniform(-1, 1, (2, 3))) for _ in t]
+    point = rm.papers.sa24.PointReading(twist, rate, np.array(x) if poses else None)
+    return rm.papers.sa24.SensorRecording(t, wrench, {"end": point}, max_gap)
+
+
+def answer(t, base):
+    return rm.papers.sa24.SensorReading(0.3 * base.twist, time=t)
+
+
+def with_boxes():
+    """A branched assembly with oblique connections, a recorded and a live black box, nested."""
+    arm = rm.random_robot(4, bodies=3, base="revolute")
+    other = rm.random_robot(5, bodies=2, base="universal")
+    aside = rm.algebra.pose.from_xyz_rpy((0.1, -0.2, 0.3), (0.4, -0.5, 1.6))
+    link = rm.papers.sa24.Connection
+    wing = rm.Assembly(
+        {"arm": arm, "gripper": rm.BlackBox(answer, max_age=0.01)},
+        [link("gripper", "arm", "body_2", placement=aside)],
+    )
+    return rm.Assembly(
+        {"hub: 1": other, "wing": wing, "load": rm.BlackBox(recording(), ("end",), "actuation"),
+         "twin": arm},
+        [link("wing", "hub: 1", "body_1", placement=aside), ("load", "wing", "arm/body_1"),
+         link("twin", "load", "end", placement=aside)],
+        (0.3, 0.2, -9.0),
+    )  # fmt: skip
+
+
+def test_an_assembly_is_saved_and_loaded_exactly(tmp_path):
+    assembly = with_boxes()
+    rm.save_assembly(assembly, tmp_path / "robot.yaml")
+    names = sorted(file.name for file in tmp_path.iterdir())
+    assert names == [
+        "robot.hub__1.yaml", "robot.load.csv", "robot.wing_arm.yaml", "robot.yaml"
+    ]  # equal robots share a file  # fmt: skip
+    again = rm.load_assembly(tmp_path / "robot.yaml", boxes={"wing/gripper": answer})
+    assert again.names == assembly.names
+    assert again.connections == assembly.connections
+    assert np.array_equal(again.gravity, assembly.gravity)
+    for name in ("hub: 1", "wing/arm", "twin"):
+        assert again.subsystems[name] == assembly.subsystems[name]
+    q, v = assembly.random_state(1)
+    at = {"t": 0.2}
+    assert np.array_equal(
+        again.inverse_dynamics(q, v, v, **at), assembly.inverse_dynamics(q, v, v, **at)
+    )
+    assert again.subsystems["wing/gripper"].max_age == 0.01
+    with pytest.raises(rm.RemoraError, match=r"is a live black box: pass its program, boxes=\{'wi"):
+        rm.load_assembly(tmp_path / "robot.yaml")
+    with pytest.raises(rm.errors.UnknownName, match="no live black box named 'load'"):
+        rm.load_assembly(tmp_path / "robot.yaml", boxes={"wing/gripper": answer, "load": answer})
+    own = rm.Assembly({"own": Own()})
+    with pytest.raises(rm.RemoraError, match="subsystem 'own' is a Own; only robots and black"):
+        rm.save_assembly(own, tmp_path / "own.yaml")
+    with pytest.raises(rm.RemoraError, match=r"an assembly is written to a \.yaml file"):
+        rm.save_assembly(assembly, tmp_path / "robot.json")
+
+
+class Own:
+    nq, nv, points = 0, 0, ()
+
+    def point_motions(self, base, q, v, vdot):
+        return {}
+
+    def inverse_dynamics(self, base, q, v, vdot, loads):
+        return rm.papers.sa24.SubsystemLoads(np.zeros(6), np.zeros(0))
+
+
+@pytest.mark.parametrize("poses", [True, False])
+def test_black_boxes_in_files(folder, poses):
+    data = recording(poses)
+    text = "subsystems:\n  hand: {robot: hand.yaml}\n  load: {box: load.csv, max_gap: 0.05, KEYS}\n"
+    text += "connections: [{child: load, parent: hand, at: palm}]\n"
+    file = folder / "boxed.yaml"
+    file.write_text(text.replace("KEYS", "sensor: actuation"), encoding="utf-8")
+    columns = {"t": data.t[:, None], "wrench": data.wrench}
+    point = data.points["end"]
+    columns |= {"end.twist": point.twist, "end.rate": point.rate}
+    columns |= {"end.pose": point.pose} if poses else {}
+    names = ["t" if key == "t" else f"{key}[{k}]" for key, x in columns.items()
+             for k in range(x.shape[1])]  # fmt: skip
+    rows = np.concatenate(list(columns.values()), axis=1)
+    lines = [",".join(names), *(",".join(map(repr, row)) for row in rows.tolist())]
+    (folder / "load.csv").write_text("\n".join(lines), encoding="utf-8")
+    box = rm.load_assembly(file).subsystems["load"]
+    assert (box.points, box.sensor, box.accelerometer) == (("end",), "actuation", False)
+    assert box.source.max_gap == 0.05
+    assert np.array_equal(box.source.wrench, data.wrench)
+    assert (box.source.points["end"].pose is None) != poses
+    for damage, words in (
+        ([*lines[:-1], lines[-1] + ",1"], r"load.csv.*line 31, recording: has \d+ values for \d+"),
+        ([lines[0].replace("wrench[2]", "w"), *lines[1:]], r"has no column 'wrench\[2\]'"),
+        ([lines[0].replace("end.rate[0]", "x"), *lines[1:]], r"has no columns 'end.rate\[0\]' to"),
+        ([lines[0].replace("t,", "s,", 1), *lines[1:]], "has no column 't', the times in s"),
+        ([lines[0] + ",temperature", *(line + ",1" for line in lines[1:])], "unknown column 'temp"),
+        ([lines[0], lines[2], lines[1]], "must be an array .* of at least two increasing times"),
+        ([lines[0], *lines[1:-1], lines[-1].replace(",", ",nan,", 1).rsplit(",", 1)[0]], "finite"),
+        ([lines[0], lines[1].replace(",", ",x", 1)], "line 2, recording: could not convert string"),
+        ([lines[0].replace("t,", "wrench[0],", 1)], "line 1, recording: names a column twice"),
+    ):
+        (folder / "load.csv").write_text("\n".join(damage), encoding="utf-8")
+        with pytest.raises(rm.RemoraError, match=f"(?s){words}"):
+            rm.load_assembly(file)
+    for keys, words in (
+        ("robot: hand.yaml", "needs either `robot` or `assembly`, a file or a bundled name, or `b"),
+        ("sensor: wrong", "reaction"),
+        ("max_age: 1.0", "`max_age` is for live boxes"),
+    ):
+        file.write_text(text.replace("KEYS", keys), encoding="utf-8")
+        with pytest.raises(rm.RemoraError, match=words):
+            rm.load_assembly(file)
+    file.write_text(text.replace("box: load.csv", "box: live").replace(", KEYS", ""), "utf-8")
+    with pytest.raises(rm.RemoraError, match="`max_gap` is for recordings"):
+        rm.load_assembly(file)
+    file.write_text("subsystems: {a: {robot: hand.yaml, points: [x]}}\n", encoding="utf-8")
+    with pytest.raises(rm.RemoraError, match="`points` is for black boxes, which have the key"):
+        rm.load_assembly(file)

@@ -31,7 +31,8 @@ class Payload:
         self.inertia = screw.inertia(np.array(0.2), np.array([0.0, 0.0, 0.1]), 0.01 * np.eye(3))
         self.period, self.before, self.times = period, None, []
 
-    def __call__(self, t, twist):
+    def __call__(self, t, base):
+        twist = base.twist
         before = twist if self.before is None else self.before
         rate = (twist - before) / self.period  # its own sensors: a difference
         self.before = twist
@@ -108,7 +109,7 @@ def test_refusals():
     with pytest.raises(rm.RemoraError, match="one state at a time"):
         rm.simulate_assembly(assembly, q[None], v[None], 0.5, rate=10.0)
     stale = rm.BlackBox(
-        lambda t, twist: rm.papers.sa24.SensorReading(np.zeros(6), time=0.0), max_age=0.05
+        lambda t, base: rm.papers.sa24.SensorReading(np.zeros(6), time=0.0), max_age=0.05
     )
     with pytest.raises(
         rm.errors.SimulationError, match=r"'arm' has only stale data at t = 0.1 s"
@@ -117,18 +118,18 @@ def test_refusals():
     assert no.value.recording.signals["arm.wrench"].shape == (2, 6)  # what was exchanged before
 
 
-def moving_points(t, twist):
+def moving_points(t, base):
     """A black box that carries others: a given motion of its point, and a wrench."""
     pose = rm.algebra.pose.from_xyz_rpy((0, 0.1 * np.sin(t), 0), (t, 0.2, 0.1 * t))
     at = rm.papers.sa24.PointReading([1.0, 0.2 * t, 0.1, 0, 0.1, 0], [0, 0.2, 0, 0.3, 0, 0.1], pose)
-    wrench = None if twist is None else 0.3 * twist
+    wrench = None if base is None else 0.3 * base.twist
     return rm.papers.sa24.SensorReading(wrench, {"point": at}, time=t)
 
 
 def boxed(which, gravity):
     """An assembly with a black box as leaf, in the middle or as root."""
     leaf = rm.BlackBox(
-        lambda t, twist: rm.papers.sa24.SensorReading(0.2 * twist + 0.1 * np.sin(9 * t))
+        lambda t, base: rm.papers.sa24.SensorReading(0.2 * base.twist + 0.1 * np.sin(9 * t))
     )
     carrier = rm.BlackBox(moving_points, ("point",))
     aside = rm.algebra.pose.from_xyz_rpy((0.1, 0, 0.2), (0.3, 0.1, 0))
@@ -162,7 +163,7 @@ def test_black_boxes_anywhere_against_steps_with_held_readings(which, gravity):
         held = assembly
         for name, reading in readings.items():
             box = assembly.subsystems[name]
-            fixed = rm.BlackBox(lambda t, twist, reading=reading: reading, box.points)
+            fixed = rm.BlackBox(lambda t, base, reading=reading: reading, box.points)
             held = held.swap(name, fixed)
 
         def rates(y, held=held, tau=tau):
@@ -199,10 +200,10 @@ def test_it_is_a_recording_like_any_other(tmp_path):
 
 
 def test_an_interrupted_run_has_what_black_boxes_exchanged_until_then():
-    def pressed(t, twist):
+    def pressed(t, base):
         if t > 0.055:
             raise KeyboardInterrupt
-        return rm.papers.sa24.SensorReading(0.1 * twist)
+        return rm.papers.sa24.SensorReading(0.1 * base.twist)
 
     robot = arm(1)
     assembly = rm.Assembly({"arm": robot, "box": rm.BlackBox(pressed)}, [("box", "arm", "link1")])
@@ -220,7 +221,7 @@ def test_a_passive_joint_is_passive_in_a_run():
     assert run.v[-1, 0] == pytest.approx(np.exp(-2.0 / inertia * 0.5), rel=1e-8)
 
 
-def failing(t, twist):
+def failing(t, base):
     raise ValueError("the line is dead")
 
 
@@ -256,7 +257,7 @@ def test_who_is_to_blame():
 
 @pytest.mark.parametrize(("late", "words"), [(np.full(6, np.nan), "not finite"), ([0.0] * 5, "6")])
 def test_a_wrench_that_is_wrong_later_ends_the_run_with_its_recording(late, words):
-    def source(t, twist):
+    def source(t, base):
         return rm.papers.sa24.SensorReading(late if t > 0.05 else np.zeros(6))
 
     robot = arm(1)
@@ -267,3 +268,93 @@ def test_a_wrench_that_is_wrong_later_ends_the_run_with_its_recording(late, word
     ) as e:
         rm.simulate_assembly(assembly, q, v, 0.1, rate=100.0)
     assert len(e.value.recording) == 7
+
+
+def test_a_live_black_box_receives_the_motion_of_its_base():
+    """Twist, its mean rate over the last period, pose and gravity: in runs and in both dynamics."""
+    seen = []
+
+    def live(t, base):
+        seen.append((float(t), base))
+        return rm.papers.sa24.SensorReading(0.02 * base.twist)
+
+    aside = rm.algebra.pose.from_xyz_rpy((0.1, -0.3, 0.2), (0.3, 0.1, -0.7))
+    link = rm.papers.sa24.Connection("box", "arm", "tip", placement=aside)
+    gravity = np.array([0.5, -1.0, -9.0])
+    assembly = rm.Assembly({"arm": arm(), "box": rm.BlackBox(live)}, [link], gravity)
+    whole = assembly.remove("box").to_robot()
+    q, v = assembly.random_state(4)
+    tip = whole.frame("arm/tip")
+    on_body = rm.algebra.dual_quaternion.mul(tip.placement, aside)
+    base = type(tip)("base", tip.body, on_body)  # the box's base frame
+
+    run = rm.simulate_assembly(assembly, q, v, 0.04, rate=100.0)
+    assert [round(t, 12) for t, _ in seen] == [0.0, 0.01, 0.02, 0.03]
+    assert seen[0][1].rate is None
+    for k, (_, state) in enumerate(seen):
+        assert np.allclose(state.twist, rm.frame_twist(whole, run.q[k], run.v[k], base), atol=1e-13)
+        assert np.allclose(state.pose, rm.frame_pose(whole, run.q[k], base), atol=1e-13)
+        assert np.array_equal(state.gravity, gravity)
+        if k:
+            assert np.allclose(state.rate, (state.twist - seen[k - 1][1].twist) / 0.01, atol=1e-12)
+
+    seen.clear()
+    vdot = np.array([0.7, -1.3])
+    assembly.inverse_dynamics(q, v, vdot, t=0.5)
+    assembly.forward_dynamics(q, v, vdot, t=0.5)
+    (_, inverse), (_, forward) = seen
+    rate = rm.dynamics.frame_acceleration(whole, q, v, vdot, base)
+    assert np.allclose(inverse.rate, rate, rtol=0.0, atol=1e-12 * np.abs(rate).max())
+    assert forward.rate is None
+    for state in (inverse, forward):
+        assert np.allclose(state.pose, rm.frame_pose(whole, q, base), atol=1e-14)
+
+
+@pytest.mark.parametrize("gravity", [(0, 0, 0), (0, 0, -9.81)])
+def test_poses_beyond_a_black_box_are_measured_ones(gravity):
+    """In runs too: the pose that a box on an arm on a black box gets, and `assembly.frame_pose`."""
+    seen = []
+    aside = rm.algebra.pose.from_xyz_rpy((0.1, 0, 0.2), (0.3, 0.1, 0))
+
+    def leaf(t, base):
+        seen.append((float(t), base))
+        return rm.papers.sa24.SensorReading(0.1 * base.twist)
+
+    carrier = rm.BlackBox(moving_points, ("point",))
+    assembly = rm.Assembly(
+        {"a": arm(), "c": carrier, "b": arm(), "leaf": rm.BlackBox(leaf)},
+        [("c", "a", "tip"), ("b", "c", "point"),
+         rm.papers.sa24.Connection("leaf", "b", "tip", placement=aside)],
+        gravity,
+    )  # fmt: skip
+    q, v = assembly.random_state(2)
+    run = rm.simulate_assembly(assembly, q, v, 0.03, rate=100.0)
+    assert len(seen) == 3
+    mul = rm.algebra.dual_quaternion.mul
+    for k, (t, base) in enumerate(seen[:3]):  # frame_pose asks all of them again
+        point = moving_points(t, None).points["point"].pose
+        tip = mul(point, rm.frame_pose(arm(), run.q[k][2:], "tip"))
+        assert np.allclose(base.pose, mul(tip, aside), atol=1e-13)
+        assert np.allclose(assembly.frame_pose(run.q[k], "b/tip", run.v[k], t), tip, atol=1e-13)
+    assert np.allclose(
+        assembly.frame_pose(q, "c/point", t=0.3), moving_points(0.3, None).points["point"].pose
+    )
+    near = rm.frame_pose(arm(), q[:2], "tip")
+    assert np.allclose(assembly.frame_pose(q, "a/tip"), near, atol=1e-14)  # no time: no black box
+    with pytest.raises(rm.RemoraError, match="its data needs the time"):
+        assembly.frame_pose(q, "b/tip")
+    silent = assembly.swap(
+        "c", rm.BlackBox(lambda t, base: without_pose(t), ("point",), accelerometer=True)
+    )
+    with pytest.raises(rm.RemoraError, match="the pose of 'b/tip' is not known: a black box on"):
+        silent.frame_pose(q, "b/tip", t=0.0)
+    seen.clear()
+    rm.simulate_assembly(silent, q, v, 0.01, rate=100.0)
+    assert [base.pose for _, base in seen] == [None]
+
+
+def without_pose(t):
+    reading = moving_points(t, None)
+    point = reading.points["point"]
+    at = rm.papers.sa24.PointReading(point.twist, point.rate)
+    return rm.papers.sa24.SensorReading(np.zeros(6), {"point": at})

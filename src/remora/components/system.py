@@ -34,7 +34,7 @@ from remora.components.run_signals import (
     phase_place,
     run_signals,
 )
-from remora.components.truth import is_law, truth_read_by
+from remora.components.truth import laws, truth_read_by
 from remora.components.wiring import evaluation_order, own_sources, sources, state_inputs
 from remora.dynamics.kernels.parameter_checks import ParameterFault, parameter_faults
 from remora.dynamics.kernels.parameters import of_constraint, parameter, with_values
@@ -257,12 +257,27 @@ class System:
         """Names of the components that read the state; those that cannot be traced are taken to."""
         return frozenset(name for name, own in self._dependences.items() if own.reads_robot)
 
+    @functools.cached_property
+    def laws(self) -> frozenset[str]:
+        """Names of the control laws, see `truth_read_by`."""
+        return laws(self.components, self.connections)
+
+    @functools.cached_property
+    def designed(self) -> tuple[str, ...]:
+        """Names of the components that compute with the design at a state, true or estimated."""
+        return tuple(
+            name for name, c in self.components.items()
+            if c.uses_design and not c.estimates_state and self._dependences[name].reads_state
+        )  # fmt: skip
+
     def truth_read_by(self) -> dict[str, tuple[str, ...]]:
         """Return which parts of the true state control laws depend on, by component.
 
         On a spacecraft they would have to be measured: connect sensors to a
         `rm.estimation.StateEstimate`. Ready-made sensors, actuators and what acts from outside
-        (`rm.world`) are not listed; components of your own that act on the robot are.
+        (`rm.world`) are not listed. Components of your own are listed if they act on the robot, or
+        command what acts, directly or through others; a law with `uses_design = True` is listed,
+        but not the sensors of your own that go to it.
 
         Example:
             >>> robot = rm.load("servicer")
@@ -274,7 +289,7 @@ class System:
         def traced(robot: Robot) -> dict[str, tuple[Component, Dependence]]:
             now, found = self.acting_on(robot), dict[str, tuple[Component, Dependence]]()
             for name, c in now.components.items():
-                if is_law(c) or c.estimates_state:
+                if name in self.laws or c.estimates_state:
                     interface = now.layouts[name].interface
                     own = dependence(now.robot_of(c), name, c, interface, now.design, True)
                     found[name] = c, own
@@ -382,8 +397,8 @@ class System:
     def owner_of(self, name: str) -> Literal["component", "robot", "design"]:
         """Return whose parameter a name is: a component's, the robot's or the design's.
 
-        `"pi.kp"` is a parameter of the component `pi`, `"arm.mass"` a number of the robot, see
-        `rm.dynamics.parameter`, and `"design.arm.mass"` the same number of the design.
+        `"pi.kp"` is a parameter of the component `pi`, `"arm.mass"` a number of the robot, as
+        in `rm.simulate_batch`, and `"design.arm.mass"` the same number of the design.
         """
         owners: list[Literal["component", "robot", "design"]] = []
         if name in self.parameters:
@@ -441,8 +456,8 @@ class System:
         batch axes, decide nothing: the structure stays.
 
         Args:
-            values: by name: `"component.field"`; `"body.mass"` and the like, see
-                `rm.dynamics.parameter`; `"design.body.mass"`.
+            values: by name: `"component.field"`; `"body.mass"` and the like, as in
+                `rm.simulate_batch`; `"design.body.mass"`.
         """
         arrays = self._arrays(values)
         numbers = {name: x for name, x in arrays.items() if _is_plain(x, self.shape_of(name))}

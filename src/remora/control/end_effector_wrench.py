@@ -12,22 +12,28 @@ Two laws with the same error feedback U (eq. 11):
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from remora.algebra import dual_quaternion, linear, pose, quaternion, screw, vector
-from remora.algebra.array_ops import Array, ArrayLike, concatenate, stack
+from remora.algebra.array_ops import Array, ArrayLike, asarray, concatenate, less, select, stack
 from remora.components.actions import GeneralizedForce
 from remora.components.component import Component, Interface, set_timing
 from remora.components.context import Context
 from remora.components.parameter import parameter
+from remora.components.signals import Signal
+from remora.dynamics.assembly.assembly import Assembly
+from remora.dynamics.assembly.black_box import BlackBox
+from remora.dynamics.assembly.sensor_reading import BaseState, SensorReading
 from remora.dynamics.formulations import inverse_dynamics
 from remora.dynamics.kinematics import frame_acceleration, frame_pose, frame_twist, jacobian
 from remora.errors import RemoraError, ShapeError
+from remora.model.arguments import positive
 from remora.model.numbers import unit_pose
-from remora.model.robot import Robot
+from remora.model.robot import Frame, Robot
 
 LAWS = ("printed", "linearizing")
 
@@ -113,8 +119,84 @@ def linearizing_law(
     return inverse_dynamics(robot, q, v, vdot)
 
 
+#: A moving target: t -> pose, twist and rate of the twist, the last two in its own axes.
+MovingTarget = Callable[[float], tuple[ArrayLike, ArrayLike, ArrayLike]]
+
+
+def assembly_law(
+    assembly: Assembly,
+    targets: Mapping[str, ArrayLike | MovingTarget],
+    kp: float,
+    kv: float,
+) -> Callable[[float, Array, Array], Array]:
+    """Return the printed law of an assembly with black boxes, (t, q, v) -> tau `(nv,)`.
+
+    Γ_u = N̄(X, 0, 0, Z), where black boxes report their wrenches and the poses and motions of their
+    points [SA24, eqs. 11, 12]. A wrench at an end-effector that a black box carries does not pass
+    through it: joints before the black box bear what its sensor reads. Each black box is asked once
+    in a call. For `torque=` of `rm.simulate_assembly`; of an assembly of robots,
+    `EndEffectorWrenchControl` is faster.
+
+    Args:
+        assembly: robots and black boxes.
+        targets: desired pose `(8,)`, or a moving target t -> (pose, twist, rate of the twist), by
+            the name of a frame, "arm/tip".
+        kp: gain on the pose, 1/s².
+        kv: gain on the twist, 1/s.
+    """
+    if not targets:
+        raise RemoraError("end-effector control needs at least one target")
+    frames: dict[str, tuple[str, Frame]] = {}
+    for name, target in targets.items():
+        part, _, point = name.rpartition("/")
+        robot = assembly.part(part).subsystem
+        if not isinstance(robot, Robot):
+            raise RemoraError(f"target of {name!r}: subsystem {part!r} is not a robot")
+        frame = robot.frame(point)
+        if frame.body < 0:
+            raise RemoraError(f"frame {name!r} is fixed in the base frame of its subsystem")
+        if not callable(target):
+            unit_pose(f"target of {name!r}", target)
+        frames[name] = part, frame
+    kp, kv = positive("kp", kp), positive("kv", kv)
+
+    def law(t: float, q: Array, v: Array) -> Array:
+        held = assembly
+        for name, reading in assembly.readings(q, v, t).items():
+            box = assembly.subsystems[name]
+            held = held.swap(name, _holding(box, reading))
+        wrenches: dict[str, Array] = {}
+        for name, (part, frame) in frames.items():
+            target = targets[name]
+            given = target(t) if callable(target) else (target,)
+            x, *rest = (asarray(value) for value in given)
+            own = held.frame_pose(q, name, v, t), held.frame_twist(q, v, name, t)
+            U = pose_feedback(*own, unit_pose(f"target of {name!r}", x), kp, kv, *rest)
+            count = len(held.subsystems[part].bodies)
+            on = wrenches.setdefault(part, np.zeros((count, 6)))
+            on[frame.body] -= screw.adjoint(frame.placement, dual_quaternion.swap(U))
+        rest = np.zeros(held.nv)
+        return held.inverse_dynamics(q, rest, rest, wrenches, t)
+
+    return law
+
+
+def _holding(box: BlackBox, reading: SensorReading) -> BlackBox:
+    """Return a black box that reports one reading."""
+
+    def source(t: ArrayLike, base: BaseState | None) -> SensorReading:
+        return reading
+
+    return replace(box, source=source, max_age=None)
+
+
 class EndEffectorWrenchControl(Component):
-    """Pose control of several end-effectors by wrenches [SA24, section IV]."""
+    """Pose control of several end-effectors by wrenches [SA24, section IV].
+
+    Inputs, for the k-th target, counted from 0: `pose_k`, `(8,)`, of a moving target relative to
+    its entry in `targets`; `twist_k` and `twist_rate_k`, `(6,)`, ξ_d and its rate in the axes of
+    the moving target (eq. 11). What is not connected stands still.
+    """
 
     uses_design = True
 
@@ -130,7 +212,7 @@ class EndEffectorWrenchControl(Component):
 
     def __init__(
         self,
-        robot: Robot,
+        robot: Robot | Assembly,
         targets: Mapping[str, ArrayLike],
         kp: float,
         kv: float,
@@ -145,7 +227,7 @@ class EndEffectorWrenchControl(Component):
         """Check gains, frames and poses.
 
         Args:
-            robot: the robot; of an assembly, `assembly.to_robot()`.
+            robot: the robot, or an assembly of robots.
             targets: desired pose `(8,)` by the name of a frame or body.
             kp: gain on the pose, positive.
             kv: gain on the twist, positive.
@@ -159,6 +241,7 @@ class EndEffectorWrenchControl(Component):
         if not targets:
             raise RemoraError("end-effector control needs at least one target")
         poses: list[Array] = []
+        robot = robot.to_robot() if isinstance(robot, Assembly) else robot
         for frame, x in targets.items():
             if robot.frame(frame).body < 0:
                 raise RemoraError(f"frame {frame!r} is fixed in the inertial frame: it cannot move")
@@ -176,23 +259,43 @@ class EndEffectorWrenchControl(Component):
 
     def interface(self, robot: Robot) -> Interface:
         """Return the interface; raise if the robot has no such frames."""
-        for frame in self.frames:
+        inputs: dict[str, Signal] = {}
+        for k, frame in enumerate(self.frames):
             robot.frame(frame)
-        return Interface()
+            inputs[f"pose_{k}"] = Signal(8, default=dual_quaternion.identity())
+            inputs[f"twist_{k}"] = Signal(6, "", np.zeros(6))
+            inputs[f"twist_rate_{k}"] = Signal(6, "", np.zeros(6))
+        return Interface(inputs=inputs)
 
     def act(self, at: Context) -> GeneralizedForce:
         """Return the generalized forces."""
-        return GeneralizedForce(self.forces(at.robot, at.q, at.v))
+        given: list[tuple[Array, ...]] = []
+        for k in range(len(self.frames)):
+            x, *rest = (at.inputs[f"{name}_{k}"] for name in ("pose", "twist", "twist_rate"))
+            unset = less(vector.dot(x[..., :4], x[..., :4]), 0.25)  # checks of systems pass zeros
+            given.append((select(unset, dual_quaternion.identity(), x), *rest))
+        return GeneralizedForce(self.forces(at.robot, at.q, at.v, given))
 
-    def forces(self, robot: Robot, q: Array, v: Array) -> Array:
-        """Return the generalized forces at a state, `(..., nv)`."""
-        U = [
-            pose_feedback(
-                frame_pose(robot, q, name), frame_twist(robot, q, v, name), self.targets[k],
-                self.kp, self.kv,
-            )
-            for k, name in enumerate(self.frames)
-        ]  # fmt: skip
+    def forces(
+        self, robot: Robot, q: Array, v: Array, moving: Sequence[tuple[Array, ...]] = ()
+    ) -> Array:
+        """Return the generalized forces at a state, `(..., nv)`.
+
+        Args:
+            robot: the robot.
+            q: configuration, `(..., nq)`.
+            v: velocity, `(..., nv)`.
+            moving: for each target, pose relative to `targets`, twist and rate of the twist; by
+                default at rest.
+        """
+        U: list[Array] = []
+        for k, name in enumerate(self.frames):
+            target, twist, rate = self.targets[k], None, None
+            if moving:
+                x, twist, rate = moving[k]
+                target = dual_quaternion.mul(target, x)
+            own = frame_pose(robot, q, name), frame_twist(robot, q, v, name)
+            U.append(pose_feedback(*own, target, self.kp, self.kv, twist, rate))
         if self.law == "printed":
             return printed_law(robot, q, self.frames, U)
         return linearizing_law(robot, q, v, self.frames, U, self.kv, self.regularization)

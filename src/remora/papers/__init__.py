@@ -7,9 +7,30 @@ from remora.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from remora.papers import dm93, fpg11, sa24, spart17, vt18
+    from remora.papers.integrated_states import (
+        STATES,
+        BodyMotions,
+        PaperRun,
+        PaperState,
+        integrate,
+    )
     from remora.papers.paper_index import PaperIndex, PaperRow, index
 
-__all__ = ["PaperIndex", "PaperRow", "dm93", "fpg11", "index", "sa24", "spart17", "vt18"]
+__all__ = [
+    "STATES",
+    "BodyMotions",
+    "PaperIndex",
+    "PaperRow",
+    "PaperRun",
+    "PaperState",
+    "dm93",
+    "fpg11",
+    "index",
+    "integrate",
+    "sa24",
+    "spart17",
+    "vt18",
+]
 
 if not TYPE_CHECKING:
     __getattr__, __dir__ = lazy_names(sys.modules[__name__])

@@ -24,7 +24,8 @@ _GRAPH_OF = "rm.Assembly.graph rm.papers.sa24.InterconnectionGraph"
 
 ROWS: tuple[tuple[str, str, str, str, str], ...] = (
     ("Figure 1", "the 24-degree-of-freedom branched robot", "rm.load_assembly",
-     f"{_FILES}::test_bundled_assemblies", "the bundled assembly sa24_branched; no picture here"),
+     f"{_FILES}::test_bundled_assemblies",
+     "the bundled assembly sa24_branched; picture in docs/sa24.md"),
     ("Table I", "features of published methods", "", "", "a survey"),
     ("1", "W_i, from twists to wrenches of a subsystem",
      "rm.papers.sa24.joint_wrenches rm.papers.sa24.Subsystem", f"{_WRENCHES}_in_other_frames",
@@ -84,15 +85,18 @@ ROWS: tuple[tuple[str, str, str, str, str], ...] = (
     ("10", "N̄, with wrenches at end-effectors",
      "rm.papers.sa24.joint_wrenches rm.papers.sa24.wrench_parts", _SPLIT, "as for (9)"),
     ("11", "feedback U of an end-effector", "remora.control.end_effector_wrench.pose_feedback",
-     f"{_CONTROL}::test_feedback_on_a_moving_target_is_the_error_dynamics", ""),
+     f"{_CONTROL}::test_feedback_on_a_moving_target_is_the_error_dynamics",
+     "moving targets: inputs pose_0, twist_0, twist_rate_0 of EndEffectorWrenchControl"),
     ("12", "wrenches of the joints for control",
-     "rm.control.EndEffectorWrenchControl remora.control.end_effector_wrench.printed_law",
+     "rm.control.EndEffectorWrenchControl remora.control.end_effector_wrench.printed_law "
+     "remora.control.end_effector_wrench.assembly_law",
      _PRINTED, 'law="printed": a Jacobian transpose with gravity compensation; '
      'law="linearizing" linearizes'),
     ("Figure 5", "the 30-degree-of-freedom mobile robot", "rm.load_assembly",
-     f"{_FILES}::test_bundled_assemblies", "the bundled assembly sa24_mobile; no picture here"),
+     f"{_FILES}::test_bundled_assemblies",
+     "the bundled assembly sa24_mobile; picture in docs/sa24.md"),
     ("Table II", "errors of the branched robot", "rm.load_assembly rm.Assembly.inverse_dynamics",
-     _PAGE, "docs/sa24.md, in MuJoCo; filter and force reading differ from the paper's"),
+     _PAGE, "docs/sa24.md, in MuJoCo and against Pinocchio, with what the figures depend on"),
     ("Figure 6", "waveforms of three joints", "rm.analysis.low_pass rm.analysis.differentiate",
      _PAGE, "docs/sa24.md"),
     ("13", "A′ of the mobile robot", "rm.Assembly.graph",

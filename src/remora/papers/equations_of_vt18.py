@@ -17,6 +17,7 @@ _SYSTEM = "dynamics/test_newton_euler.py::test_dense_system_is_vt18s"
 _PUBLIC = "dynamics/test_newton_euler.py::test_public_system"
 _HELD = "dynamics/test_prescribed.py"
 _REDUCED = f"{_HELD}::test_against_the_reduced_system_of_vt18"
+_STATES = "papers/test_integrated_states.py"
 _RUN = "simulation/test_vt18.py"
 _SOLVE = "remora.dynamics.maximal.saddle_point.solve rm.papers.vt18.newton_euler_solution"
 _S = "rm.papers.vt18.newton_euler_system"
@@ -107,8 +108,8 @@ ROWS: tuple[tuple[str, str, str, str, str], ...] = (
      "`cartesian` here"),
     ("42", "Γ, the generalized coordinates", "rm.papers.vt18.generalized_coordinates",
      _GENERALIZED, ""),
-    ("43", "the state x", "rm.integrate", f"{_RUN}::test_every_bodys_velocity_as_a_state",
-     "runs have q and v; the test integrates the paper's y"),
+    ("43", "the state x", "rm.papers.integrate remora.papers.integrated_states.vt18_rates",
+     f"{_STATES}::test_a_run_is_that_of_simulate", 'state "VT18"; rm.simulate integrates q and v'),
     ("Figure 4", "frames and wrenches of a joint", "", "",
      "a drawing; the paper's joint frame i is the frame of body i here"),
     ("44", "T, the reduced reaction wrenches", _S, _PUBLIC,
@@ -148,8 +149,9 @@ ROWS: tuple[tuple[str, str, str, str, str], ...] = (
      "correction: j = i + 1 for j = i; reduced by Υ, the system lacks equations"),
     ("76", "the matrix of (71)", _S, "dynamics/test_newton_euler.py::test_matrix_of_equation_76",
      "newton_euler_system(..., prescribed=...); correction: [V V_act]ᵀ for Υ along V_act alone"),
-    ("Algorithm 1", "the framework, step by step", "rm.simulate rm.papers.vt18.newton_euler_system",
-     f"{_RUN}::test_every_bodys_velocity_as_a_state",
+    ("Algorithm 1", "the framework, step by step",
+     "rm.papers.integrate rm.papers.vt18.newton_euler_system",
+     f"{_STATES}::test_a_run_is_that_of_simulate",
      "line by line in docs/vt18.md; line 17 reads \"Ŝ21 from Ŝ21\""),
     ("77-78", "pulses at the joints", "rm.Pulse rm.simulate",
      f"{_RUN}::test_kinetic_energy_is_constant_between_pulses_and_equals_the_work",
@@ -157,8 +159,9 @@ ROWS: tuple[tuple[str, str, str, str, str], ...] = (
     ("Figure 5", "centre of mass, energy and condition of S",
      f"remora.dynamics.maximal.newton_euler.system {_S}",
      f"{_RUN}::test_condition_number_of_s", "docs/vt18.md"),
-    ("Figure 6", "drift of two formulations", "rm.simulate",
-     f"{_RUN}::test_drift_of_centre_of_mass_and_momentum",
+    ("Figure 6", "drift of two formulations",
+     "rm.papers.integrate remora.papers.integrated_states.decoupled_rates",
+     f"{_RUN}::test_the_state_decides_what_drifts",
      "which state is integrated decides what drifts: docs/vt18.md"),
     ("Figure 7", "a two-arm satellite", "rm.load",
      "model/test_bundled_robots.py::test_vt18_two_arm", "the bundled robot vt18_two_arm"),

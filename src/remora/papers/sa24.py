@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from remora.lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from remora.dynamics.assembly.assembly_kernel import assembly_kernel
     from remora.dynamics.assembly.compiled_assembly import CompiledAssembly
     from remora.dynamics.assembly.connection import Connection
     from remora.dynamics.assembly.interconnection_graph import InterconnectionGraph
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
         wrench_parts,
     )
     from remora.dynamics.assembly.sensor_reading import (
+        BaseState,
         PointReading,
         SensorReading,
     )
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "BaseState",
     "CompiledAssembly",
     "Connection",
     "ForwardSubsystem",
@@ -44,6 +47,7 @@ __all__ = [
     "Subsystem",
     "SubsystemAccelerations",
     "SubsystemLoads",
+    "assembly_kernel",
     "joint_wrenches",
     "mass_center_motions",
     "split_robot",

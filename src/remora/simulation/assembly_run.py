@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from remora.algebra import dual_quaternion, screw
-from remora.algebra.array_ops import Array, ArrayLike, concatenate
+from remora.algebra.array_ops import Array, ArrayLike, asarray, concatenate
 from remora.codegen.ir.graph import Signature
 from remora.codegen.kernel import Kernel
 from remora.dynamics.assembly.assembly import Assembly
@@ -23,12 +23,13 @@ from remora.dynamics.assembly.black_box import BlackBox, LiveSource
 from remora.dynamics.assembly.docking.modular_robot import ModularRobot
 from remora.dynamics.assembly.joined_robot import joined_robot, mounted_on
 from remora.dynamics.assembly.placed_parts import Part
-from remora.dynamics.assembly.sensor_reading import PointReading, SensorReading
+from remora.dynamics.assembly.sensor_reading import BaseState, PointReading, SensorReading
 from remora.dynamics.kernels.compiled import CompiledRobot
 from remora.errors import InvalidValue, RemoraError, SimulationError
 from remora.model.arguments import count, number, positive
 from remora.model.numbers import finite
 from remora.model.robot import Robot
+from remora.simulation.box_exchange import BoxExchange, with_signals
 from remora.simulation.docking_run import Ticks, simulate_modules
 from remora.simulation.engine.simulate import simulate
 from remora.simulation.inputs.loads import ZeroOrderHold
@@ -39,13 +40,12 @@ from remora.simulation.inputs.run_settings import (
     physics_of,
 )
 from remora.simulation.module_changes import Change
-from remora.simulation.recording.quantities import signal_columns
 from remora.simulation.recording.recording import Recording
 
 #: Forces of a run: (t, q, v) -> tau.
 Torque = Callable[[float, Array, Array], ArrayLike]
-#: A sample is at a tick, not before it, if it is nearer than this part of the period.
-SAME_TICK = 1e-6
+#: A pose that is not known, in the reports of black boxes to compiled code.
+UNKNOWN: Array = np.zeros(8)
 
 
 def simulate_assembly(
@@ -68,7 +68,8 @@ def simulate_assembly(
     The run is one of `rm.simulate`, with a sample at every tick. Joint damping, friction, springs
     and limits are those of the robots.
 
-    A black box is sampled at every tick; its reading is held until the next. What it received and
+    A black box is sampled at every tick; its reading is held until the next. It receives twist,
+    rate of the twist (its mean over the last period), pose and gravity at its base. The twist and
     what it returned are signals of the recording: `run.signals["payload.twist"]`, of its base, and
     `run.signals["payload.wrench"]`, that of its predecessor on it, both in its base frame.
 
@@ -152,63 +153,16 @@ def _times(duration: float, rate: float, start: float) -> Array:
     return start + np.append(np.arange(ticks) / rate, duration)
 
 
-class _Exchange:
-    """What a black box received and what it returned, tick by tick."""
-
-    def __init__(self, name: str, box: BlackBox) -> None:
-        self.name, self.box = name, box
-        self._times: list[float] = []
-        self._twists: list[Array] = []
-        self._wrenches: list[Array] = []
-
-    def read(self, t: ArrayLike, twist: Array | None) -> SensorReading:
-        """Return the reading at a tick."""
-        reading = self.box.read(self.name, t, twist)
-        if twist is not None:
-            wrench = self.box.wrench(self.name, reading)  # or an error
-            self._times.append(float(np.asarray(t)))
-            self._twists.append(twist)
-            self._wrenches.append(wrench)
-        return reading
-
-    @property
-    def wrench(self) -> Array:
-        """The last wrench of the predecessor on the black box, `(6,)`."""
-        return self._wrenches[-1]
-
-    def signals(self, times: Array) -> dict[str, Array]:
-        """Return the signals at the times of samples, each held from its tick on."""
-        if not self._times:
-            return {}
-        last = np.searchsorted(self._times, times, side="right") - 1
-        columns = {"twist": self._twists, "wrench": self._wrenches}
-        return {f"{self.name}.{key}": np.array(rows)[last] for key, rows in columns.items()}
-
-
 def _simulated(
-    robot: Robot, q: Array, v: Array, exchanges: Sequence[_Exchange], ticks: Ticks, **options: Any
+    robot: Robot, q: Array, v: Array, exchanges: Sequence[BoxExchange], ticks: Ticks, **options: Any
 ) -> Recording:  # fmt: skip
     """Return the recording of a run, with the signals of black boxes; also that of a failed one."""
     try:
-        return _recorded(simulate(robot, q, v, **options), exchanges, ticks)
+        return with_signals(simulate(robot, q, v, **options), exchanges, ticks.period)
     except SimulationError as error:
         if isinstance(error.recording, Recording):
-            error.recording = _recorded(error.recording, exchanges, ticks)
+            error.recording = with_signals(error.recording, exchanges, ticks.period)
         raise
-
-
-def _recorded(run: Recording, exchanges: Sequence[_Exchange], ticks: Ticks) -> Recording:
-    """Return a recording with the signals of black boxes."""
-    signals: dict[str, Array] = {}
-    for exchange in exchanges:
-        signals |= exchange.signals(run.t + SAME_TICK * ticks.period)
-    for values in signals.values():
-        values.flags.writeable = False
-    shapes = dict.fromkeys(signals, ((6,), ""))
-    return replace(
-        run, columns={**run.columns, **signals},
-        signal_columns={**run.signal_columns, **signal_columns(shapes)},
-    )  # fmt: skip
 
 
 def _with_leaves(
@@ -217,22 +171,26 @@ def _with_leaves(
 ) -> Recording:  # fmt: skip
     """Simulate an assembly in which black boxes carry nothing: they are wrenches on a robot."""
     robot = joined_robot(assembly.parts, assembly.gravity, "assembly", boxes=True)
-    fast, exchanges = CompiledRobot(robot), list[_Exchange]()
-    places: list[tuple[int, Array, Array]] = []
+    fast, exchanges = CompiledRobot(robot), list[BoxExchange]()
+    places: list[tuple[int, Array, Array, Array]] = []  # products with poses of bases as matrices
     for part in boxes:
         assert part.black_box is not None
-        exchanges.append(_Exchange(part.name, part.black_box))
+        exchanges.append(BoxExchange(part.name, part.black_box, assembly.gravity))
         mount = mounted_on(assembly.parts, part)
-        x = dual_quaternion.mul(mount.placement, part.placement)
-        units = np.eye(6)
-        places.append((mount.body, screw.adjoint_inverse(x, units).T, screw.adjoint(x, units).T))
+        x, units = dual_quaternion.mul(mount.placement, part.placement), np.eye(6)
+        ways = screw.adjoint_inverse(x, units).T, screw.adjoint(x, units).T
+        places.append((mount.body, dual_quaternion.mul(np.eye(8), x), *ways))
+    still, ground = np.zeros(6), dual_quaternion.identity()
 
     def wrenches(t: float, q: Array, v: Array) -> Array:
-        twists, loads = fast.twists(q, v), np.zeros((len(robot.bodies), 6))
-        for exchange, (body, to_base, to_body) in zip(exchanges, places, strict=True):
-            exchange.read(t, to_base @ twists[body] if body >= 0 else np.zeros(6))
-            if body >= 0:
-                loads[body] -= to_body @ exchange.wrench
+        twists, poses = fast.twists(q, v), fast.poses(q)
+        loads: Array = np.zeros((len(robot.bodies), 6))
+        for exchange, (body, pose, to_base, to_body) in zip(exchanges, places, strict=True):
+            if body < 0:
+                exchange.read(t, still, ground @ pose)
+                continue
+            exchange.read(t, to_base @ twists[body], poses[body] @ pose)
+            loads[body] -= to_body @ exchange.wrench
         return loads
 
     held = ZeroOrderHold(wrenches, ticks.period) if boxes else None
@@ -244,21 +202,27 @@ def _with_carriers(
     torque: Torque | None,
 ) -> Recording:  # fmt: skip
     """Simulate an assembly in which a black box carries other parts: it gives them their motion."""
-    known, exchanges = _KnownParts(assembly, boxes), list[_Exchange]()
+    known, exchanges = _KnownParts(assembly, boxes), list[BoxExchange]()
     for part in boxes:
         assert part.black_box is not None
-        exchanges.append(_Exchange(part.name, part.black_box))
-    twists, vdot = known.kernel(known.base_twists), known.kernel(known.vdot)
+        exchanges.append(BoxExchange(part.name, part.black_box, assembly.gravity))
+    bases, vdot = known.kernel(known.bases), known.kernel(known.vdot)
     report = np.zeros(known.size)
 
     def sampled(t: float, q: Array, v: Array) -> ArrayLike:
         for k, (part, exchange) in enumerate(zip(boxes, exchanges, strict=True)):
-            # the twist of its base depends on the reports of those before it
-            twist = None if part.parent < 0 else twists(q, v, report)[k].copy()
-            reading = exchange.read(t, twist)
+            # the motion of its base depends on the reports of those before it
+            twist = x = None
+            if part.parent >= 0:
+                row = bases(q, v, report)[k].copy()
+                twist, x = row[:6], row[6:] if np.any(row[6:]) else None
+            reading = exchange.read(t, twist, x)
             motions = exchange.box.motions(part.name, reading, part.points, assembly.gravity)
-            wrench = np.zeros(6) if twist is None else exchange.wrench
-            report[known.places[k]] = np.concatenate([wrench, *(x for m in motions for x in m)])
+            rows = [np.zeros(6) if twist is None else exchange.wrench]
+            for name, motion in zip(part.points, motions, strict=True):
+                pose = reading.points[name].pose
+                rows += [*motion, UNKNOWN if pose is None else asarray(pose)]
+            report[known.places[k]] = np.concatenate(rows)
         return np.zeros(assembly.nv) if torque is None else torque(t, q, v)
 
     def accelerations(q: Array, v: Array, tau: Array) -> Array:
@@ -274,49 +238,56 @@ class _KnownParts:
     """The sweeps over the known parts of an assembly, as functions of what its black boxes report.
 
     Attributes:
-        places: of the report of each black box: wrench on it, then twist and rate of each point
-            in use, the rate with minus the acceleration of gravity.
+        places: of the report of each black box: wrench on it, then twist, rate and pose of each
+            point in use, the rate with minus the acceleration of gravity; zero for no pose.
         size: of all reports together.
     """
 
     def __init__(self, assembly: Assembly, boxes: Sequence[Part]) -> None:
         self._names = [part.name for part in boxes]
-        ends = np.cumsum([0, *(6 + 12 * len(part.points) for part in boxes)]).tolist()
+        ends = np.cumsum([0, *(6 + 20 * len(part.points) for part in boxes)]).tolist()
         self.places = [slice(*ends[k : k + 2]) for k in range(len(boxes))]
         self.size = ends[-1]
         self._report: Array = np.zeros(self.size)
-        self._received: dict[str, Array] = {}
+        self._received: dict[str, BaseState] = {}
         for part, place in zip(boxes, self.places, strict=True):
             source = self._source(part, place)
             assembly = assembly.swap(part.name, BlackBox(source, part.points, "actuation", True))
         self._assembly = assembly
 
     def _source(self, part: Part, place: slice) -> LiveSource:
-        """Return a black box that reports what it has reported, and keeps the twist it gets."""
+        """Return a black box that reports what it has reported, and keeps what it gets."""
 
-        def source(t: ArrayLike, twist: Array | None) -> SensorReading:
-            if twist is not None:
-                self._received[part.name] = twist
-            rows: list[Array] = [self._report[k : k + 6] for k in range(place.start, place.stop, 6)]
-            motions = zip(part.points, rows[1::2], rows[2::2], strict=True)
-            points = {name: PointReading(twist, rate) for name, twist, rate in motions}
-            return SensorReading(None if part.parent < 0 else rows[0], points)
+        def source(t: ArrayLike, base: BaseState | None) -> SensorReading:
+            if base is not None:
+                self._received[part.name] = base
+            points: dict[str, PointReading] = {}
+            for k, name in enumerate(part.points):
+                row = self._report[place.start + 6 + 20 * k : place.start + 26 + 20 * k]
+                points[name] = PointReading(row[:6], row[6:12], row[12:])
+            wrench = self._report[place.start : place.start + 6]
+            return SensorReading(None if part.parent < 0 else wrench, points)
 
         return source
 
     def kernel(self, function: Callable[..., Array]) -> Kernel:
-        """Return `base_twists` or `vdot` in machine code."""
+        """Return `bases` or `vdot` in machine code."""
         nv = self._assembly.nv
         shapes = {"q": self._assembly.nq, "v": nv, "report": self.size, "tau": nv}
         names = list(inspect.signature(function).parameters)
         return Kernel(function, [Signature(n, (shapes[n],)) for n in names], "known", "float64")
 
-    def base_twists(self, q: Array, v: Array, report: Array) -> Array:
-        """Return the twist of the base of every black box, `(n, 6)`; zero for a root."""
+    def bases(self, q: Array, v: Array, report: Array) -> Array:
+        """Return twist and pose of the base of every black box, `(n, 14)`; zero for a root."""
         self._report, self._received = report, {}
         self._assembly.readings(q, v, 0.0)
-        rows = [self._received.get(name, np.zeros(6)) for name in self._names]
-        return concatenate(rows).reshape((len(rows), 6))
+        rows: list[Array] = []
+        for name in self._names:
+            base = self._received.get(name)
+            twist = np.zeros(6) if base is None else base.twist
+            x = UNKNOWN if base is None or base.pose is None else base.pose
+            rows += [twist, x]
+        return concatenate(rows).reshape((len(self._names), 14))
 
     def vdot(self, q: Array, v: Array, report: Array, tau: Array) -> Array:
         """Return the accelerations, `(nv,)`."""

@@ -20,6 +20,7 @@ from remora.errors import InvalidValue, RemoraError, SimulationError
 from remora.model.arguments import is_several
 from remora.model.combine import combine
 from remora.model.robot import Robot
+from remora.simulation.box_exchange import with_signals
 from remora.simulation.engine.simulation import Simulation
 from remora.simulation.inputs.loads import ZeroOrderHold, described
 from remora.simulation.inputs.run_settings import Integrator, Physics, Record
@@ -130,11 +131,13 @@ class _DockingRun:
         torque: Callable[[float, Array, Array], ArrayLike] | None, changes: tuple[Change, ...],
     ) -> None:  # fmt: skip
         self._ticks, self.waiting = ticks, list(changes)
-        self._docking = Docking(robot, q, v, changes)
+        self._docking = Docking(robot, q, v, changes, float(ticks.times[0]))
         self._network = self._docking.network
+        self._boxes = self._docking.boxes
         self._robot, self._more = ticks.composed(
-            combine(robot.modules), self._network.accelerations
-        )
+            combine(robot.modules), self._accelerations if robot.boxes else
+            self._network.accelerations,
+        )  # fmt: skip
         self._torque = torque
         self.parts: list[Recording] = []
         self._k = 0  # index of the tick
@@ -166,15 +169,20 @@ class _DockingRun:
             self.waiting.remove(change)
         self._network.synchronize()
 
+    def _accelerations(self, q: Array, v: Array, tau: Array) -> Array:
+        return self._network.accelerations(q, v, tau + self._boxes.forces(q))
+
     def _force(self, t: float, q: Array, v: Array) -> ArrayLike:
-        assert self._torque is not None
-        return self._torque(t, *self._network.settled(q, v))
+        q, v = self._network.settled(q, v)
+        self._boxes.sample(t, q, v)
+        return np.zeros(len(v)) if self._torque is None else self._torque(t, q, v)
 
     def _advance(self, last: int) -> list[Change]:
         """Advance to the next changes or the end; return the changes that are due."""
         due: list[Change] = []
         network, times = self._network, self._ticks.times
-        options = self._ticks.arguments(None if self._torque is None else self._force, self._k)
+        sampled = self._torque is not None or self._boxes.exchanges
+        options = self._ticks.arguments(self._force if sampled else None, self._k)
         sim = Simulation(self._robot, network.q, network.v, **{**options, **self._more})
         watched = any(callable(change.when) for change in self.waiting)
         try:
@@ -215,12 +223,13 @@ class _DockingRun:
             array.flags.writeable = False
         phases = [phase for part in parts for phase in part.settings["phases"]]
         changes = [described(change) for change in docking.changes]
-        return replace(
+        run = replace(
             parts[0], robot=docking.whole(), columns=arrays, events=tuple(events), status=status,
             settings={**parts[0].settings, "phases": phases, "changes": changes}, message=message,
             phase_starts=tuple(float(part.t[0]) for part in parts),
             switches=tuple(s for s in docking.switches if s.phase < len(parts)),
         )  # fmt: skip
+        return with_signals(run, self._boxes.exchanges.values(), self._ticks.period)
 
 
 def _next(waiting: Sequence[Change], times: Array, k: int) -> int:

@@ -10,13 +10,14 @@ import numpy as np
 from remora.algebra import dual_quaternion, pose, screw
 from remora.algebra.array_ops import Array, ArrayLike
 from remora.dynamics.assembly.connection import Connection
-from remora.dynamics.assembly.docking.modular_robot import ModularRobot
+from remora.dynamics.assembly.docking.modular_robot import ModularRobot, taken_port
 from remora.dynamics.momentum import kinetic_energy, potential_energy
 from remora.errors import InvalidValue, RemoraError
 from remora.model.arguments import number
 from remora.model.combine import combine
 from remora.model.numbers import finite
 from remora.model.robot import Robot
+from remora.simulation.docked_boxes import DockedBoxes
 from remora.simulation.program.phase_entry import CLOSED
 from remora.simulation.recording.constraint_switch import ConstraintSwitch
 
@@ -30,7 +31,8 @@ class Attach:
 
     Attributes:
         when: time, s, or a condition (t, q, v) -> bool; it happens at the first tick from then on.
-        module: the module that docks; a root, with what is docked to it.
+        module: the module that docks; a root, with what is docked to it; or a black box, which
+            docks without impulse and takes no `mount`, `latch` or `place`.
         parent: the module that it docks to.
         at: the port of the parent, a body or frame.
         mount: the frame on the module's base body that lies there; default: that body.
@@ -63,7 +65,7 @@ class Detach:
         when: see `Attach`.
         module: the module that undocks.
         separation: velocity of its mount relative to the port, in the port's axes, `(3,)`, m/s,
-            made by an impulse between both; None: no impulse.
+            made by an impulse between both; None: no impulse. Not of black boxes.
     """
 
     when: When
@@ -125,17 +127,21 @@ class Docking:
         links: the docks that are closed, by child.
         switches: what happened so far.
         placing: by phase, energy that modules gained when they were placed, J.
+        boxes: the black boxes.
     """
 
     def __init__(
-        self, robot: ModularRobot, q: ArrayLike, v: ArrayLike, changes: tuple[Change, ...]
-    ) -> None:
+        self, robot: ModularRobot, q: ArrayLike, v: ArrayLike, changes: tuple[Change, ...],
+        start: float,
+    ) -> None:  # fmt: skip
         """Compile all modules with the ports that docks and changes use."""
         self.robot, self.changes = robot, changes
+        self.boxes = DockedBoxes(robot, start)
         self.network = robot.network(q, v, _used(robot, changes))
         self.links = {dock.child: dock for dock in robot.docks}
         self.switches: list[ConstraintSwitch] = []
         self.placing: dict[int, float] = {}
+        self._changed: set[int] = set()
         #: Every dock that was closed, by the name of its constraint.
         self._docks = {dock.child: dock for dock in robot.docks}
         self._names = {dock.child: dock.child for dock in robot.docks}
@@ -151,27 +157,44 @@ class Docking:
         return float(kinetic_energy(robot, q, v) + potential_energy(robot, q))
 
     def switched(self, phase: int) -> bool:
-        """Return whether a dock was closed or opened at the start of a phase."""
-        return any(switch.phase == phase for switch in self.switches)
+        """Tell whether a dock was closed or opened at the start of a phase."""
+        return phase in self._changed
 
     def apply(self, t: float, phase: int, change: Change) -> None:
         """Make a change, at the start of a phase."""
+        self._changed.add(phase)
         if isinstance(change, Attach):
             link = Connection(
                 change.module, change.parent, change.at, change.mount, change.placement
             )
             self._attach(t, phase, link, change)
             return
-        if change.module not in self.links:
-            shown = ", ".join(map(repr, self.links)) or "none"
+        docked = {**self.links, **self.boxes.links}
+        if change.module not in docked:
+            shown = ", ".join(map(repr, docked)) or "none"
             raise RemoraError(f"module {change.module!r} is not docked; docked are: {shown}")
-        seat = self.links[change.module]
+        seat = docked[change.module]
         self._detach(t, phase, change.module, change.separation)
         if isinstance(change, Swap):
             link = Connection(change.by, seat.parent, seat.at, change.mount, change.placement)
             self._attach(t, phase, link, change)
 
+    def _attach_box(self, link: Connection, change: Attach | Swap) -> None:
+        if change.latch or change.place:
+            raise RemoraError(
+                f"module {link.child!r} is a black box, whose motion is not known: it docks "
+                "without latch and place"
+            )
+        for other in self.links.values():
+            if (other.parent, other.at) == (link.parent, link.at):
+                raise RemoraError(taken_port(link, other.child))
+        self.boxes.dock(link)
+
     def _attach(self, t: float, phase: int, link: Connection, change: Attach | Swap) -> None:
+        if link.child in self.robot.boxes:
+            self._attach_box(link, change)
+            return
+        self.boxes.refuse_taken(link)
         network, i = self.network, self.network.index[link.child]
         seat, nominal = self.robot.seat_in(network, link), self.robot.placement(link)
         network.order.check_free(i, seat, link.at)
@@ -202,6 +225,14 @@ class Docking:
         )
 
     def _detach(self, t: float, phase: int, module: str, separation: ArrayLike | None) -> None:
+        if module in self.boxes.links:
+            if separation is not None:
+                raise RemoraError(
+                    f"module {module!r} is a black box, whose mass is not known: it undocks "
+                    "without separation"
+                )
+            self.boxes.undock(module, t)
+            return
         link, name, i = self.links.pop(module), self._names[module], self.network.index[module]
         push = None
         if separation is not None:
@@ -226,7 +257,7 @@ class Docking:
 
 def _used(robot: ModularRobot, changes: tuple[Change, ...]) -> list[Connection]:
     """Return every dock that changes may close, so that its port is compiled."""
-    docks: list[Connection] = list(robot.docks)
+    docks: list[Connection] = [*robot.docks, *robot.box_docks]
     for change in changes:
         if isinstance(change, Attach):
             docks.append(
@@ -242,7 +273,9 @@ def _used(robot: ModularRobot, changes: tuple[Change, ...]) -> list[Connection]:
                 for parent, at in sorted(ports - known)
                 if parent != swap.by
             ]
-    return docks
+    for dock in docks:
+        robot.check_dock(dock)
+    return [dock for dock in docks if dock.child not in robot.boxes]
 
 
 def _refuse_open(link: Connection, nominal: Array, there: Array) -> None:

@@ -30,7 +30,7 @@ def boxed(split, at, name, gravity_in_rate=False, sensor="reaction"):
     sign = -1.0 if sensor == "reaction" else 1.0
     wrench = None if load.base is None else sign * load.base
     box = rm.BlackBox(
-        lambda t, twist: rm.papers.sa24.SensorReading(wrench, points),
+        lambda t, base: rm.papers.sa24.SensorReading(wrench, points),
         part.points, sensor=sensor, accelerometer=gravity_in_rate,
     )  # fmt: skip
     subsystems = {**assembly.subsystems, name: box}
@@ -108,8 +108,8 @@ def test_the_sign_of_a_sensor():
 def test_live_sources_get_time_and_twist():
     seen = []
 
-    def live(t, twist):
-        seen.append((float(t), twist))
+    def live(t, base):
+        seen.append((float(t), base.twist))
         return rm.papers.sa24.SensorReading(np.zeros(6), time=t - 0.01)
 
     links = [("box", "a", "tip")]
@@ -185,7 +185,7 @@ END = {"end": rm.papers.sa24.PointReading(np.zeros(6), np.zeros(6), dual_quatern
     ],
 )
 def test_readings_that_do_not_fit(reading, message):
-    box = rm.BlackBox(lambda t, twist: reading, ("end",))
+    box = rm.BlackBox(lambda t, base: reading, ("end",))
     assembly = rm.Assembly(
         {"a": arm(), "box": box, "b": arm()}, [("box", "a", "tip"), ("b", "box", "end")],
         gravity=(0, 0, -9.81),
@@ -197,10 +197,10 @@ def test_readings_that_do_not_fit(reading, message):
 
 def test_black_boxes_that_make_no_sense():
     with pytest.raises(rm.RemoraError, match="kind of sensor named 'action'"):
-        rm.BlackBox(lambda t, twist: None, sensor="action")
+        rm.BlackBox(lambda t, base: None, sensor="action")
     with pytest.raises(rm.RemoraError, match="not int"):
         rm.BlackBox(3)
     with pytest.raises(rm.RemoraError, match=r"write \('end',\)"):
-        rm.BlackBox(lambda t, twist: None, points="end")
+        rm.BlackBox(lambda t, base: None, points="end")
     with pytest.raises(rm.RemoraError, match="subsystem 'box' is a black box: no robot can be"):
         exact()[0].to_robot()

@@ -85,7 +85,7 @@ def test_parts_are_kept_in_changed_assemblies():
 
 
 def test_what_is_not_compiled():
-    box = rm.BlackBox(lambda t, twist: rm.papers.sa24.SensorReading(np.zeros(6)))
+    box = rm.BlackBox(lambda t, base: rm.papers.sa24.SensorReading(np.zeros(6)))
     with pytest.raises(rm.RemoraError, match="subsystem 'box' is a black box: only assemblies of"):
         rm.Assembly({"a": arm(), "box": box}, [("box", "a", "tip")]).compile()
     with pytest.raises(rm.RemoraError, match="subsystem 'w' is not a robot: only assemblies of"):

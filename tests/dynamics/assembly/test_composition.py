@@ -195,6 +195,6 @@ def test_parts_of_the_wrenches_add_up_and_gravity_counts_once():
     )
     exact = assembly.graph(at.q, at.v, at.vdot).total
     assert relative_error(printed - 2.0 * still, exact) < 1e-12
-    box = rm.BlackBox(lambda t, twist: rm.papers.sa24.SensorReading(np.zeros(6)))
+    box = rm.BlackBox(lambda t, base: rm.papers.sa24.SensorReading(np.zeros(6)))
     with pytest.raises(rm.RemoraError, match="'box' is a black box: its wrenches cannot be split"):
         rm.Assembly({"a": arm(), "box": box}, [("box", "a", "tip")]).wrench_parts(*np.zeros((3, 2)))

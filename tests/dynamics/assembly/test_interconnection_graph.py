@@ -82,7 +82,7 @@ def boxed():
     reading = rm.papers.sa24.SensorReading(
         np.arange(6.0), {"end": rm.papers.sa24.PointReading(np.ones(6), np.zeros(6))}
     )
-    box = rm.BlackBox(lambda t, twist: reading, ("end",))
+    box = rm.BlackBox(lambda t, base: reading, ("end",))
     return rm.Assembly(
         {"base": arm(), "manipulator": box, "arm": arm()},
         [("manipulator", "base", "tip"), ("arm", "manipulator", "end")],

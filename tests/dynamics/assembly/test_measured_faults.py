@@ -24,7 +24,7 @@ def tau(assembly, t=0.1):
 
 
 def stamped(time):
-    return lambda t, twist: SA.SensorReading(LOAD, time=time)
+    return lambda t, base: SA.SensorReading(LOAD, time=time)
 
 
 @pytest.mark.parametrize("scale", [1.05, 1.0 + 1e-5, 0.0])
@@ -39,7 +39,7 @@ def test_poses_of_points_are_unit_dual_quaternions(scale, recorded):
             source = SA.SensorRecording([0, 1], np.tile(LOAD, (2, 1)), {"top": point})
         else:
             point = SA.PointReading(np.zeros(6), np.zeros(6), x)
-            source = lambda t, twist: SA.SensorReading(LOAD, {"top": point})  # noqa: E731
+            source = lambda t, base: SA.SensorReading(LOAD, {"top": point})  # noqa: E731
         carrying = with_box(source, points=("top",)).add("hand", arm(), "box", "top")
         return tau(carrying)
 
@@ -74,7 +74,7 @@ def test_time_stamps_and_ages():
 
 @pytest.mark.parametrize("error", [ValueError("no link"), RemoraError("no link")])
 def test_exceptions_of_a_source_have_the_name_of_the_box(error):
-    def source(t, twist):
+    def source(t, base):
         raise error
 
     message = rf"black box 'box': its source raised {type(error).__name__}: no link"

@@ -149,7 +149,7 @@ def test_assemblies_are_immutable_values():
 
 
 def test_an_assembly_of_a_black_box_alone():
-    alone = rm.Assembly({"box": rm.BlackBox(lambda t, twist: rm.papers.sa24.SensorReading())})
+    alone = rm.Assembly({"box": rm.BlackBox(lambda t, base: rm.papers.sa24.SensorReading())})
     assert alone.neutral().shape == (0,)
     assert [x.shape for x in alone.random_state(1, 3)] == [(3, 0), (3, 0)]
     assert alone.inverse_dynamics([], [], [], t=0.0).shape == (0,)
@@ -166,3 +166,43 @@ def test_robots_with_closed_loops_are_refused():
         rm.Assembly({"a": robot})
     with pytest.raises(rm.RemoraError, match=r"'loop' has constraints .closed loops.: it cannot"):
         rm.papers.sa24.split_robot(robot, ["j1"])
+
+
+def test_nested_assemblies_are_swapped_and_removed_by_their_name():
+    def wing(second):
+        return rm.Assembly({"arm": arm(), "hand": second}, [("hand", "arm", "tip")])
+
+    first, other = arm(axes=((0, 0, 1),)), arm(axes=((1, 0, 0), (0, 0, 1), (0, 1, 0)))
+    aside = rm.algebra.pose.from_xyz_rpy((0.1, -0.2, 0.3), (0.4, 0.5, 0.6))
+    link = rm.papers.sa24.Connection("wing", "a", "tip", placement=aside)
+    whole = rm.Assembly(
+        {"a": arm(), "wing": wing(first), "load": arm()},
+        [link, ("load", "wing", "hand/tip")], (0.0, 0.0, -9.81),
+    )  # fmt: skip
+    found = whole.swap("wing", wing(other))  # what is mounted on it stays
+    expected = rm.Assembly(
+        {"a": arm(), "wing": wing(other), "load": arm()},
+        [link, ("load", "wing", "hand/tip")], (0.0, 0.0, -9.81),
+    )  # fmt: skip
+    assert found.names == expected.names == ["a", "wing/arm", "wing/hand", "load"]
+    q, v = expected.random_state(5)
+    tau = expected.inverse_dynamics(q, v, v)
+    assert np.array_equal(found.inverse_dynamics(q, v, v), tau)
+    single = whole.swap("wing", other)  # "load" is on its point of the same name
+    expected = rm.Assembly(
+        {"a": arm(), "wing": other, "load": arm()}, [link, ("load", "wing", "tip")],
+        (0.0, 0.0, -9.81),
+    )  # fmt: skip
+    assert single == expected
+    assert whole.remove("wing").names == ["a"]
+    assert (
+        whole.add("more", arm(), "wing", "hand/tip").part("more").connection.parent == "wing/hand"
+    )
+    with pytest.raises(rm.RemoraError, match="subsystem 'nose' is the root"):
+        rm.Assembly({"nose": wing(first)}).remove("nose")
+    with pytest.raises(
+        rm.errors.UnknownName, match="no subsystem named 'wine'; did you mean 'wing'"
+    ):
+        whole.swap("wine", other)
+    with pytest.raises(rm.RemoraError, match="there is a subsystem 'wing' already"):
+        whole.add("wing", other, "a", "tip")

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, cast
 
 import numpy as np
 
+from remora.algebra import dual_quaternion, screw
 from remora.algebra.array_ops import Array, ArrayLike, asarray, concatenate
 from remora.dynamics.assembly import composition
 from remora.dynamics.assembly.compiled_assembly import CompiledAssembly
@@ -19,11 +21,14 @@ from remora.dynamics.assembly.interconnection_graph import (
     interconnection_graph,
 )
 from remora.dynamics.assembly.joined_robot import joined_robot
+from remora.dynamics.assembly.part_poses import boxes_above, mounted_pose
 from remora.dynamics.assembly.placed_parts import AnySubsystem, Part, flattened, placed
 from remora.dynamics.assembly.power_balance import power_factors
-from remora.dynamics.assembly.sensor_reading import SensorReading
+from remora.dynamics.assembly.robot_module import point_of
+from remora.dynamics.assembly.sensor_reading import SensorReading, checked_point
 from remora.dynamics.formulations import finite_result
-from remora.dynamics.joint_arrays import batch_shape
+from remora.dynamics.joint_arrays import batch_shape, with_batch
+from remora.dynamics.kinematics import frame_pose, frame_twist
 from remora.errors import RemoraError, ShapeError, UnknownName
 from remora.model.numbers import finite, frozen
 from remora.model.robot import Robot
@@ -205,16 +210,22 @@ class Assembly:
         Here and in `remove` and `swap` unchanged subsystems keep their recursions and kernels: only
         what changes is modelled, or compiled, anew.
         """
-        if name in self.subsystems:
+        if self._members(name):
             raise RemoraError(f"there is a subsystem {name!r} already; see Assembly.swap")
+        if parent not in self.subsystems and self._members(parent):  # a nested assembly
+            part, slash, at = at.rpartition("/")
+            parent = f"{parent}{slash}{part}"
         links = [*self.connections, Connection(name, parent, at, mount, placement)]
         return self._changed({**self.subsystems, name: subsystem}, links)
 
     def remove(self, name: str) -> Assembly:
-        """Return an assembly without a subsystem and everything that is mounted on it."""
-        if self.part(name).parent < 0:
+        """Return an assembly without a subsystem and everything that is mounted on it.
+
+        The name may be that of a nested assembly.
+        """
+        gone = set(self._named(name))
+        if self.root in gone:
             raise RemoraError(f"subsystem {name!r} is the root; it cannot be removed")
-        gone = {name}
         for part in self.parts:  # predecessors come first
             if part.connection is not None and part.connection.parent in gone:
                 gone.add(part.name)
@@ -222,9 +233,41 @@ class Assembly:
         return self._changed(kept, [c for c in self.connections if c.child not in gone])
 
     def swap(self, name: str, subsystem: AnySubsystem | Assembly) -> Assembly:
-        """Return an assembly with another subsystem in the place of one."""
-        self.part(name)
-        return self._changed({**self.subsystems, name: subsystem}, self.connections)
+        """Return an assembly with another subsystem in the place of one.
+
+        The name may be that of a nested assembly, whose place at its predecessor is taken. What is
+        mounted on a subsystem of it is then mounted on the subsystem of that name in the other
+        assembly, or at that point of the other subsystem.
+        """
+        gone, whole = set(self._named(name)), isinstance(subsystem, Assembly)
+        links: list[Connection] = []
+        for link in self.connections:
+            if link.parent in gone:
+                if link.child in gone:
+                    continue
+                if not whole and link.parent != name:
+                    link = replace(link, parent=name)
+            elif link.child in gone:
+                link = replace(link, child=name)
+            links.append(link)
+        kept: dict[str, Any] = {}
+        for key, item in self.subsystems.items():
+            if key not in gone:
+                kept[key] = item
+            else:
+                kept[name] = subsystem
+        return self._changed(kept, links)
+
+    def _members(self, name: str) -> list[str]:
+        """Return the name of a subsystem, or those of a nested assembly's subsystems."""
+        return [key for key in self.subsystems if key == name or key.startswith(f"{name}/")]
+
+    def _named(self, name: str) -> list[str]:
+        """Return the same, or raise."""
+        if not isinstance(name, str) or not self._members(name):  # pyright: ignore[reportUnnecessaryIsInstance]
+            nested = {key.rpartition("/")[0]: None for key in self.subsystems if "/" in key}
+            raise UnknownName("subsystem", name, {**self.subsystems, **nested})
+        return self._members(name)
 
     def _changed(self, subsystems: Mapping[str, Any], links: Sequence[Connection]) -> Assembly:
         other = object.__new__(Assembly)
@@ -327,7 +370,7 @@ class Assembly:
         return finite_result(concatenate(composition.forward_dynamics(self.parts, arguments)))
 
     def readings(self, q: ArrayLike, v: ArrayLike, t: ArrayLike) -> dict[str, SensorReading]:
-        """Return the readings of all black boxes, by name; each gets the twist of its base.
+        """Return the readings of all black boxes, by name; each gets the motion of its base.
 
         Args:
             q: configuration, `(..., nq)`.
@@ -337,6 +380,66 @@ class Assembly:
         return composition.readings(
             self.parts, self._arguments(q, v, np.zeros(self.nv), "tau", None, t)
         )
+
+    def frame_pose(
+        self,
+        q: ArrayLike,
+        frame: str,
+        v: ArrayLike | None = None,
+        t: ArrayLike | None = None,
+    ) -> Array:
+        """Return the pose of a body or frame in the inertial frame, `(..., 8)`.
+
+        Args:
+            q: configuration, `(..., nq)`.
+            frame: "arm/tip", of the subsystem `arm`: a body or frame of a robot, or a connection
+                point of a black box.
+            v: velocity, `(..., nv)`, which live black boxes on the way get the twist from; by
+                default zero.
+            t: time of the data of black boxes on the way, s, `()` or of the batch shape.
+
+        Raises:
+            RemoraError: if a black box on the way does not measure the pose of its point.
+        """
+        name, _, point = frame.rpartition("/")
+        part = self.part(name)
+        v = np.zeros(self.nv) if v is None else v
+        arguments = self._arguments(q, v, np.zeros(self.nv), "tau", None, t)
+        boxes = part.black_box is not None or boxes_above(self.parts, part)
+        read = composition.readings(self.parts, arguments) if boxes else {}
+        if part.black_box is not None:
+            x = checked_point(name, read[name], point)[1]
+        else:
+            x = mounted_pose(self.parts, part, arguments.q, read)
+        if x is None or (part.module is None and part.black_box is None):
+            raise RemoraError(
+                f"the pose of {frame!r} is not known: a black box on the way to it does not "
+                "measure the pose of its point (PointReading(pose=...)), or it is, or is mounted "
+                "on, a subsystem of your own"
+            )
+        if part.module is not None:
+            own = point_of(name, part.module.robot, point)
+            x = dual_quaternion.mul(x, frame_pose(part.module.robot, arguments.q[..., part.q], own))
+        return with_batch(x, arguments.batch, trailing=1)
+
+    def frame_twist(
+        self, q: ArrayLike, v: ArrayLike, frame: str, t: ArrayLike | None = None
+    ) -> Array:
+        """Return the twist of a body or frame of a robot, in its own axes, `(..., 6)`.
+
+        The arguments are those of `frame_pose`; all black boxes are asked, if there are any.
+        """
+        name, _, point = frame.rpartition("/")
+        part = self.part(name)
+        if part.module is None:
+            raise RemoraError(f"subsystem {name!r} is not a robot: its frames are not known")
+        arguments = self._arguments(q, v, np.zeros(self.nv), "tau", None, t)
+        base = composition.base_twists(self.parts, arguments)[self._index[name]]
+        robot, own_q = part.module.robot, arguments.q[..., part.q]
+        own = point_of(name, robot, point)
+        carried = screw.adjoint_inverse(frame_pose(robot, own_q, own), base)
+        own_twist = frame_twist(robot, own_q, arguments.v[..., part.v], own)
+        return with_batch(carried + own_twist, arguments.batch, trailing=1)
 
     def check_energy(
         self,
@@ -392,7 +495,7 @@ class Assembly:
             q, v, w, *([] if time is None else [time[..., None]]),
             *([] if external is None else [external[..., 0]]),
         )  # fmt: skip
-        return Arguments(q, v, w, external, time, self.gravity, batch)
+        return Arguments(q, v, w, external, time, self.gravity, batch, self.parts)
 
     def _external(self, wrenches: Any) -> Array | None:
         if wrenches is None:

@@ -12,6 +12,7 @@ import numpy as np
 from remora.algebra import screw
 from remora.algebra.array_ops import Array, ArrayLike, asarray, concatenate
 from remora.dynamics.assembly.sensor_reading import (
+    BaseState,
     SensorReading,
     checked_point,
     checked_wrench,
@@ -26,8 +27,8 @@ from remora.model.arguments import not_negative, number
 #: Sign that turns a sensor's wrench into the wrench of the predecessor on the black box.
 SENSOR_SIGNS: Table[str, float] = Table({"reaction": -1.0, "actuation": 1.0})
 
-#: A live source: (time, twist of the base or None) -> what the sensors read.
-LiveSource = Callable[[ArrayLike, Array | None], SensorReading]
+#: A live source: (time, motion of the base; None for a root) -> what the sensors read.
+LiveSource = Callable[[ArrayLike, BaseState | None], SensorReading]
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,8 +40,9 @@ class BlackBox:
     actuation: ζ = -ζ_sensor [SA24, footnote 15]. `sensor` says which of them the data is.
 
     Attributes:
-        source: a recording, or a function `(t, twist) -> SensorReading` that is called with the
-            time and the twist of the base, in its frame (None for a root).
+        source: a recording, or a function `(t, base) -> SensorReading` that is called with the
+            time and the motion of its base, a `BaseState` with twist, its rate, pose and gravity
+            (None for a root).
         points: names of its connection points.
         sensor: `reaction` (default) or `actuation`.
         accelerometer: whether measured rates contain minus the acceleration of gravity, as an
@@ -59,7 +61,7 @@ class BlackBox:
         """Check the source and the words."""
         if not isinstance(self.source, SensorRecording) and not callable(self.source):
             raise RemoraError(
-                "the source of a BlackBox is a SensorRecording or a function (t, twist) -> "
+                "the source of a BlackBox is a SensorRecording or a function (t, base) -> "
                 f"SensorReading, not {type(self.source).__name__}"
             )
         if self.sensor not in SENSOR_SIGNS:
@@ -74,7 +76,7 @@ class BlackBox:
                     "max_age of a BlackBox is for live sources; of a SensorRecording, set max_gap"
                 )
 
-    def read(self, name: str, t: ArrayLike | None, twist: Array | None) -> SensorReading:
+    def read(self, name: str, t: ArrayLike | None, base: BaseState | None) -> SensorReading:
         """Return the checked sensor readings of the subsystem `name` at time t."""
         if t is None:
             raise InvalidValue(f"subsystem {name!r} is a black box: its data needs the time, t=...")
@@ -82,7 +84,7 @@ class BlackBox:
             known_points(name, self.source.points, self.points)
             return self.source.at(t, name)
         try:
-            reading = self.source(t, twist)
+            reading = self.source(t, base)
         except Exception as error:
             kind = type(error).__name__
             raise RemoraError(f"black box {name!r}: its source raised {kind}: {error}") from error

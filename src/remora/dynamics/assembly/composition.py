@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from remora.algebra import screw
-from remora.algebra.array_ops import Array, ArrayLike, concatenate
+from remora.algebra.array_ops import Array, ArrayLike, asarray, concatenate
 from remora.dynamics.assembly.module_passes import (
     forward_passes,
     inverse_passes,
@@ -30,9 +30,10 @@ from remora.dynamics.assembly.network import (
     module_pass,
     rows,
 )
+from remora.dynamics.assembly.part_poses import base_pose
 from remora.dynamics.assembly.placed_parts import Part
 from remora.dynamics.assembly.robot_module import to_outer, wrench_only
-from remora.dynamics.assembly.sensor_reading import SensorReading
+from remora.dynamics.assembly.sensor_reading import BaseState, SensorReading
 from remora.dynamics.assembly.subsystem import ForwardSubsystem
 from remora.dynamics.joint_arrays import with_batch
 from remora.dynamics.recursive.outward_pass import BodyMotion
@@ -51,6 +52,7 @@ class Arguments(NamedTuple):
         t: time, for black boxes.
         gravity: `(3,)`.
         batch: common batch shape.
+        parts: of the assembly.
     """
 
     q: Array
@@ -60,6 +62,7 @@ class Arguments(NamedTuple):
     t: ArrayLike | None
     gravity: Array
     batch: tuple[int, ...]
+    parts: Sequence[Part]
 
     @property
     def ground(self) -> BodyMotion:
@@ -142,6 +145,13 @@ def readings(parts: Sequence[Part], arguments: Arguments) -> dict[str, SensorRea
     read: dict[str, SensorReading] = {}
     evaluate(_nodes(parts, arguments, "tau", _forward, read), ["twists"])
     return read
+
+
+def base_twists(parts: Sequence[Part], arguments: Arguments) -> list[Array]:
+    """Return the twist of the connection point that each part is mounted on; zero at the root."""
+    nodes = _nodes(parts, arguments, "tau", _forward)
+    evaluate(nodes, ["twists"])
+    return [node.arrays.get("base_twist", np.zeros(6)) for node in nodes]
 
 
 def wrench_parts(parts: Sequence[Part], arguments: Arguments) -> WrenchParts:
@@ -230,7 +240,7 @@ def _inverse(
 
     def motions(arrays: dict[str, Array]) -> tuple[Array, ...]:
         if part.black_box is not None:
-            moved = _box_motions(part, arguments, at_base(arrays).twist if base else None, read)
+            moved = _box_motions(part, arguments, at_base(arrays) if base else None, read)
         else:
             returned = _called(
                 part, "point_motions", at_base(arrays), *_state(arrays), arrays["vdot"]
@@ -324,8 +334,8 @@ def _forward_of_box(
     moved: list[BodyMotion] = []
 
     def twists(arrays: dict[str, Array]) -> tuple[Array, ...]:
-        twist = _to_base(part, arrays["base_twist"]) if base else None
-        moved[:] = _box_motions(part, arguments, twist, read)
+        motion = (_to_base(part, arrays["base_twist"]), None) if base else None
+        moved[:] = _box_motions(part, arguments, motion, read)
         return (flat([motion.twist for motion in moved]),)
 
     def inertias(arrays: dict[str, Array]) -> tuple[Array, ...]:
@@ -343,12 +353,30 @@ def _forward_of_box(
 
 
 def _box_motions(
-    part: Part, arguments: Arguments, twist: Array | None, read: dict[str, SensorReading]
+    part: Part,
+    arguments: Arguments,
+    motion: BodyMotion | tuple[Array, None] | None,
+    read: dict[str, SensorReading],
 ) -> list[BodyMotion]:
-    """Read the sensors of a black box, and return the motions of its points."""
+    """Read the sensors of a black box, and return the motions of its points.
+
+    Args:
+        part: the black box.
+        arguments: of the sweep.
+        motion: twist of its base and its rate, with minus the acceleration of gravity, where it is
+            known; None for a root.
+        read: receives the reading.
+    """
     box = part.black_box
     assert box is not None
-    reading = read[part.name] = box.read(part.name, arguments.t, twist)
+    base = None
+    if motion is not None:
+        (twist, rate), ground = motion, arguments.ground.rate
+        x = base_pose(arguments.parts, part, arguments.q, read)
+        if rate is not None and np.any(asarray(arguments.gravity) != 0.0):
+            rate = None if x is None else rate - screw.adjoint_inverse(x, ground)
+        base = BaseState(twist, rate, x, arguments.gravity)
+    reading = read[part.name] = box.read(part.name, arguments.t, base)
     return box.motions(part.name, reading, part.points, arguments.gravity)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from remora.algebra.array_ops import Array, ArrayLike
 from remora.dynamics.assembly.black_box import BlackBox
 from remora.dynamics.assembly.placed_parts import Part
-from remora.dynamics.assembly.sensor_reading import SensorReading
+from remora.dynamics.assembly.sensor_reading import BaseState, SensorReading
 from remora.dynamics.assembly.sensor_recording import SensorRecording
 from remora.errors import InvalidValue, RemoraError, ShapeError
 from remora.model.arguments import not_negative
@@ -117,8 +117,8 @@ def _silent(parts: Sequence[Part], name: str) -> BlackBox:
     assert box is not None
     source = box.source
 
-    def without(t: ArrayLike, twist: Array | None) -> SensorReading:
-        reading = source.at(t, name) if isinstance(source, SensorRecording) else source(t, twist)
+    def without(t: ArrayLike, base: BaseState | None) -> SensorReading:
+        reading = source.at(t, name) if isinstance(source, SensorRecording) else source(t, base)
         return dataclasses.replace(reading, wrench=np.zeros(6))
 
     return dataclasses.replace(box, source=without)

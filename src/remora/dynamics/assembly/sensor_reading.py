@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from remora.algebra.array_ops import Array, ArrayLike
 from remora.dynamics.recursive.outward_pass import BodyMotion
@@ -25,6 +26,24 @@ class PointReading:
     twist: ArrayLike
     rate: ArrayLike
     pose: ArrayLike | None = None
+
+
+class BaseState(NamedTuple):
+    """What a live black box receives: the motion of its base, in its base frame.
+
+    Attributes:
+        twist: [ω, v], `(..., 6)`.
+        rate: of the twist's components, `(..., 6)`, without gravity; in a run the mean over the
+            last period. None where it is not known: in forward dynamics and at the first tick.
+        pose: in the inertial frame, `(..., 8)`; None beyond a user's object or a black box that
+            does not measure the pose of its point.
+        gravity: acceleration in the inertial frame, `(3,)`, m/s².
+    """
+
+    twist: Array
+    rate: Array | None
+    pose: Array | None
+    gravity: Array
 
 
 @dataclass(frozen=True)

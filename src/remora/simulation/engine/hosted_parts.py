@@ -32,9 +32,10 @@ from remora.simulation.program.event_search import (
     RESET,
     dense_output,
 )
-from remora.simulation.program.run_blocks import LOADS, MEASURE, MOTIONS, RECORD, UPDATE
+from remora.simulation.program.run_blocks import MEASURE, RECORD, UPDATE
 from remora.simulation.program.run_equations import FORWARD_DYNAMICS
 from remora.simulation.program.run_program import CHECK_MOTIONS, CHECK_STABLE, DENSE, STEP
+from remora.simulation.program.step_blocks import LOADS, MOTIONS
 
 #: Part of a step over which the slope of an event function is found.
 AHEAD = 1e-5

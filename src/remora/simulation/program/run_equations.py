@@ -16,7 +16,6 @@ from remora.algebra.array_ops import (
     lasting,
     less,
     select,
-    total_and_rest,
 )
 from remora.codegen.ir.graph import Graph, Signature
 from remora.codegen.ir.trace import trace
@@ -40,7 +39,7 @@ from remora.dynamics.lagrangian.reduced import base_velocity
 from remora.dynamics.state_layout import WORKS
 from remora.model.joints import kind
 from remora.model.robot import Robot
-from remora.model.state import increment, log_rate
+from remora.model.state import compensated_sum, log_rate
 from remora.simulation.inputs.events import JointLimits
 from remora.simulation.inputs.profiles import Motion
 from remora.simulation.systems.system_equations import limited
@@ -367,8 +366,8 @@ class RunEquations:
 
     def projected(
         self, q: Array, v: Array, rest_q: Array, rest_v: Array, *data: Array
-    ) -> tuple[Array, Array, Array, Array]:
-        """Return the end of a step with the constraints satisfied, see `PhaseDynamics.finish`.
+    ) -> tuple[Array, ...]:
+        """Return the end of a step with the constraints satisfied, see `step_projection`.
 
         Args:
             q: configuration, held joints in their places, `(nq,)`.
@@ -379,9 +378,7 @@ class RunEquations:
         """
         robot = self.changed(data).robot
         dq, dv = step_projection(robot, q, v, tuple(self.held))
-        q, rest_q = total_and_rest(q, increment(robot, q, dq) + rest_q)
-        v, rest_v = total_and_rest(v, dv + rest_v)
-        return q, v, rest_q, rest_v
+        return compensated_sum(robot, concatenate([dq, dv]), (q, v), (rest_q, rest_v))
 
     # Held joints --------------------------------------------------------------------------------
 

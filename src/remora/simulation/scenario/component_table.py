@@ -56,6 +56,7 @@ from remora.simulation.scenario.component_settings import (
 )
 from remora.world.bushing import Bushing
 from remora.world.compliant_capture import CompliantCapture
+from remora.world.orbit import Orbit
 from remora.world.spring import Spring
 from remora.world.wall import Wall
 
@@ -83,6 +84,7 @@ COMPONENTS: dict[str, type[Component]] = {
     "bushing": Bushing,
     "compliant_capture": CompliantCapture,
     "wall": Wall,
+    "orbit": Orbit,
     "signal_source": SignalSource,
     "threshold": Threshold,
     "state_machine": StateMachine,

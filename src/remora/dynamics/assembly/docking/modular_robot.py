@@ -10,6 +10,7 @@ import numpy as np
 
 from remora.algebra import dual_quaternion
 from remora.algebra.array_ops import Array, ArrayLike, concatenate
+from remora.dynamics.assembly.black_box import BlackBox
 from remora.dynamics.assembly.connection import Connection
 from remora.dynamics.assembly.docking.module_network import ModuleNetwork
 from remora.dynamics.assembly.docking.module_order import Seat
@@ -26,15 +27,19 @@ from remora.model.state import configuration, neutral
 class ModularRobot:
     """Modules in one world, some of them docked to others.
 
-    A module is a robot. To dock, it needs a base body on one free joint: docked, this body is held
-    by a port of its carrier, a body or frame, and the free joint's coordinates and speeds follow.
-    They keep their places in the state, which stacks those of the modules: q `(nq,)`, v `(nv,)`, as
-    in `rm.combine`. A port carries one module.
+    A module is a robot, or a black box, which is known only by the wrench that it reports. To dock,
+    a robot needs a base body on one free joint: docked, this body is held by a port of its carrier,
+    a body or frame, and the free joint's coordinates and speeds follow. They keep their places in
+    the state, which stacks those of the robots: q `(nq,)`, v `(nv,)`, as in `rm.combine`. A port
+    carries one module. A black box has no state, docks to a robot without impulse, and carries
+    nothing.
 
     Attributes:
-        modules: by name.
+        modules: the robots, by name.
+        boxes: the black boxes, by name.
         docks: who is docked at the start: a `Connection` with the port `at` of the parent, the
             frame `mount` of the child (default: its base body) and its pose in the port's frame.
+        box_docks: the same of black boxes.
         gravity: `(3,)`, m/s², the same for all modules.
         nq: number of coordinates.
         nv: number of speeds.
@@ -42,7 +47,7 @@ class ModularRobot:
 
     def __init__(
         self,
-        modules: Mapping[str, Robot],
+        modules: Mapping[str, Robot | BlackBox],
         docks: Iterable[Connection | Sequence[Any]] = (),
     ) -> None:
         """Check modules and docks.
@@ -51,17 +56,29 @@ class ModularRobot:
             RemoraError: naming the module: one that cannot dock, unknown names, a port that is
                 taken, docks in a circle, different gravity.
         """
-        whole = combine(modules)
-        self.modules: Mapping[str, Robot] = MappingProxyType(dict(modules))
-        self.docks = tuple(d if isinstance(d, Connection) else Connection(*d) for d in docks)
+        boxes = {name: m for name, m in modules.items() if isinstance(m, BlackBox)}
+        robots: dict[str, Any] = {name: m for name, m in modules.items() if name not in boxes}
+        whole = combine(robots)
+        self.modules: Mapping[str, Robot] = MappingProxyType(robots)
+        self.boxes: Mapping[str, BlackBox] = MappingProxyType(boxes)
+        links = [d if isinstance(d, Connection) else Connection(*d) for d in docks]
+        self.docks = tuple(link for link in links if link.child not in boxes)
+        self.box_docks = tuple(link for link in links if link.child in boxes)
         self.gravity, self.nq, self.nv = whole.gravity, whole.nq, whole.nv
-        starts = np.cumsum([[0, 0], *([r.nq, r.nv] for r in modules.values())], axis=0).tolist()
+        starts = np.cumsum([[0, 0], *([r.nq, r.nv] for r in robots.values())], axis=0).tolist()
         self._slices = {
             name: (slice(a[0], b[0]), slice(a[1], b[1]))
-            for name, a, b in zip(modules, starts, starts[1:], strict=False)
+            for name, a, b in zip(robots, starts, starts[1:], strict=False)
         }
-        for dock in self.docks:
+        for dock in links:
             self.check_dock(dock)
+        taken: dict[tuple[str, str], str] = {}
+        for dock in links:  # of two robots, the order of modules says more
+            other = taken.setdefault((dock.parent, dock.at), dock.child)
+            if other != dock.child and (other in boxes or dock.child in boxes):
+                raise RemoraError(taken_port(dock, other))
+            if dock.child in boxes and sum(link.child == dock.child for link in links) > 1:
+                raise RemoraError(f"module {dock.child!r} is docked twice")
         object.__setattr__(self, "_sealed", True)
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -76,14 +93,14 @@ class ModularRobot:
 
     def identity_parts(self) -> tuple[Any, ...]:
         """Return its identity by value."""
-        return dict(self.modules), self.docks
+        return {**self.modules, **self.boxes}, (*self.docks, *self.box_docks)
 
     def __eq__(self, other: object) -> bool:
         """Tell whether two of them have equal modules and docks."""
         if not isinstance(other, ModularRobot):
             return NotImplemented
-        same = list(self.modules) == list(other.modules) and self.docks == other.docks
-        return same and dict(self.modules) == dict(other.modules)
+        own, others = self.identity_parts(), other.identity_parts()
+        return list(own[0]) == list(others[0]) and own == others
 
     def __hash__(self) -> int:
         """Return a hash that equal ones share."""
@@ -120,6 +137,11 @@ class ModularRobot:
             v: velocity, `(nv,)`.
             tau: generalized forces, `(nv,)`; those on docked bases, [τ, f], act on the body.
         """
+        if self.box_docks:
+            raise RemoraError(
+                f"module {self.box_docks[0].child!r} is a black box: its wrench is known in runs "
+                "(rm.simulate_assembly)"
+            )
         network = self.network(q, v)
         return network.accelerations(network.q, network.v, finite("tau", tau, self.nv))
 
@@ -129,6 +151,8 @@ class ModularRobot:
         The constraints have the names of the docked modules, bodies and joints those of
         `rm.combine`.
         """
+        for name in self.boxes:
+            raise RemoraError(f"module {name!r} is a black box: no robot can be made of it")
         docks = {dock.child: dock for dock in self.docks}
         return self.with_docks(docks, docks)
 
@@ -195,6 +219,15 @@ class ModularRobot:
 
     def check_dock(self, link: Connection) -> None:
         """Raise unless a connection names a port, and a frame on the base body of its child."""
+        if link.parent in self.boxes:
+            raise RemoraError(
+                f"module {link.parent!r} is a black box: {link.child!r} cannot dock to it"
+            )
+        if link.child in self.boxes:
+            if link.mount is not None:
+                raise RemoraError(f"module {link.child!r} is a black box: its dock has no mount=")
+            point_of(link.parent, self.modules[self._known(link.parent)], link.at)
+            return
         child, parent = (self.modules[self._known(n)] for n in (link.child, link.parent))
         if link.child == link.parent:
             raise RemoraError(f"module {link.child!r} cannot dock to itself")
@@ -212,17 +245,25 @@ class ModularRobot:
 
     def _known(self, module: str) -> str:
         if module not in self.modules:
-            raise UnknownName("module", module, self.modules)
+            raise UnknownName("module", module, {**self.modules, **self.boxes})
         return module
 
     def __repr__(self) -> str:
         """Return the modules and where they are docked."""
-        lines = [f"ModularRobot: {len(self.modules)} modules, nq={self.nq}, nv={self.nv}"]
-        at = {dock.child: f"  at {dock.at!r} of {dock.parent!r}" for dock in self.docks}
+        count = len(self.modules) + len(self.boxes)
+        lines = [f"ModularRobot: {count} modules, nq={self.nq}, nv={self.nv}"]
+        docks = (*self.docks, *self.box_docks)
+        at = {dock.child: f"  at {dock.at!r} of {dock.parent!r}" for dock in docks}
         for name, robot in self.modules.items():
             bodies = "1 body" if len(robot.bodies) == 1 else f"{len(robot.bodies)} bodies"
             lines.append(f"  {name} ({bodies}, nv={robot.nv}){at.get(name, '')}")
+        lines += [f"  {name} (black box){at.get(name, '')}" for name in self.boxes]
         return "\n".join(lines)
+
+
+def taken_port(link: Connection, other: str) -> str:
+    """Return what is wrong with a dock at a port that another module is docked at."""
+    return f"port {link.at!r} of module {link.parent!r} is taken by {other!r}"
 
 
 def _parents_first(docks: Sequence[Connection]) -> list[Connection]:

@@ -59,8 +59,8 @@ def robot_to_yaml(robot: Robot, folder: str | os.PathLike[str] | None = None) ->
         RemoraError: for symbols, batches and values that are not finite.
     """
     root = None if folder is None else Path(folder).resolve()
-    lines = [f"remora: {FORMAT}", f"name: {_text(robot.name)}"]
-    lines.append(f"gravity: {_numbers('gravity', robot.gravity, 3)}")
+    lines = [f"remora: {FORMAT}", f"name: {yaml_text(robot.name)}"]
+    lines.append(f"gravity: {yaml_numbers('gravity', robot.gravity, 3)}")
     lines += [] if robot.dynamics else ["dynamics: false"]
     lines.append("bodies:" if robot.bodies else "bodies: []")
     for body, joint in zip(robot.bodies, robot.joints, strict=True):
@@ -87,11 +87,11 @@ def _body(body: Body) -> list[str]:
     what = f"body {body.name!r}"
     frame = body.inertial_frame
     return [
-        f"name: {_text(body.name)}",
-        f"mass: {_numbers(f'mass of {what}', body.mass)}",
-        f"com: {_numbers(f'centre of mass of {what}', body.com, 3)}",
+        f"name: {yaml_text(body.name)}",
+        f"mass: {yaml_numbers(f'mass of {what}', body.mass)}",
+        f"com: {yaml_numbers(f'centre of mass of {what}', body.com, 3)}",
         f"inertia: {_inertia(f'inertia of {what}', body.inertia)}",
-        *([] if frame is None else [f"inertial_frame: {_numbers(what, np.array(frame), 8)}"]),
+        *([] if frame is None else [f"inertial_frame: {yaml_numbers(what, np.array(frame), 8)}"]),
     ]
 
 
@@ -99,24 +99,24 @@ def _joint(robot: Robot, joint: Joint) -> list[str]:
     what = f"joint {joint.name!r}"
     row = JOINT_TYPES[joint.kind]
     parent = _body_name(robot, joint.parent)
-    lines = [f"name: {_text(joint.name)}", f"kind: {joint.kind}", f"parent: {parent}"]
+    lines = [f"name: {yaml_text(joint.name)}", f"kind: {joint.kind}", f"parent: {parent}"]
     lines += _placement(what, joint.placement)
     lines += _axes(what, joint)
     if joint.kind == "helical":
-        lines.append(f"pitch: {_numbers(f'pitch of {what}', joint.pitch)}")
+        lines.append(f"pitch: {yaml_numbers(f'pitch of {what}', joint.pitch)}")
     for key, field in rows("limits").items():
         bounds, unlimited = getattr(joint.limits, key), field.absent
         assert unlimited is not None
         if not np.all(bounds == unlimited):
-            text = _numbers(f"{key} limit of {what}", bounds, row.nv, unlimited)
+            text = yaml_numbers(f"{key} limit of {what}", bounds, row.nv, unlimited)
             lines.append(f"{field.written}: {text}")
     for key, field in rows("joint", holds="numbers", shape=PER_SPEED).items():
         values = getattr(joint, key)
-        text = _numbers(f"{key} of {what}", values, row.nv)
+        text = yaml_numbers(f"{key} of {what}", values, row.nv)
         if not _same(values, np.full(row.nv, field.absent)):
             lines.append(f"{field.written}: {text}")
     if joint.mimic is not None:
-        leader = _text(robot.joints[joint.mimic.joint].name)
+        leader = yaml_text(robot.joints[joint.mimic.joint].name)
         ratio, offset = (
             _number(f"mimic of {what}", x) for x in (joint.mimic.ratio, joint.mimic.offset)
         )
@@ -139,13 +139,13 @@ def _geometry(what: str, shape: Geometry, root: Path | None) -> list[str]:
                     "save the robot in a folder above its meshes"
                 )
             mesh = mesh.relative_to(root)
-        lines.append(f"mesh: {_text(mesh.as_posix())}")
+        lines.append(f"mesh: {yaml_text(mesh.as_posix())}")
     return lines
 
 
 def _frame(robot: Robot, frame: Frame) -> list[str]:
     return [
-        f"name: {_text(frame.name)}",
+        f"name: {yaml_text(frame.name)}",
         f"body: {_body_name(robot, frame.body)}",
         *_placement(f"frame {frame.name!r}", frame.placement),
     ]
@@ -154,9 +154,9 @@ def _frame(robot: Robot, frame: Frame) -> list[str]:
 def _constraint(robot: Robot, constraint: Constraint) -> list[str]:
     what, kind = f"constraint {constraint.name!r}", constraint.kind
     own = NUMBERS_OF_KIND.get(kind, ())
-    lines = [f"name: {_text(constraint.name)}", f"kind: {kind}"]
+    lines = [f"name: {yaml_text(constraint.name)}", f"kind: {kind}"]
     if kind == GEAR:
-        ends = (_text(robot.joints[i].name) for i in (constraint.parent, constraint.child))
+        ends = (yaml_text(robot.joints[i].name) for i in (constraint.parent, constraint.child))
         lines += [f"{role}: {end}" for role, end in zip(("parent", "child"), ends, strict=True)]
     else:
         for end in ("parent", "child"):
@@ -165,7 +165,7 @@ def _constraint(robot: Robot, constraint: Constraint) -> list[str]:
         lines += [] if kind == ROD else _axes(what, constraint)
     for key, field in rows("constraint", holds="numbers", shape=()).items():
         value = getattr(constraint, key)
-        text = _numbers(f"{key} of {what}", value)
+        text = yaml_numbers(f"{key} of {what}", value)
         if key in own:
             lines.append(f"{key}: {text}")
         elif not _same(value, np.asarray(field.absent)):
@@ -174,21 +174,21 @@ def _constraint(robot: Robot, constraint: Constraint) -> list[str]:
 
 
 def _body_name(robot: Robot, body: int) -> str:
-    return "null" if body < 0 else _text(robot.bodies[body].name)
+    return "null" if body < 0 else yaml_text(robot.bodies[body].name)
 
 
 def _axes(what: str, part: Joint | Constraint) -> list[str]:
     """Return the axes; of a planar joint's plane and normal only the normal is written."""
     axes, lines = JOINT_TYPES[part.kind].axes, list[str]()
     if axes:
-        lines.append(f"axis: {_numbers(what, part.axes[2 if part.kind == 'planar' else 0], 3)}")
+        lines.append(f"axis: {yaml_numbers(what, part.axes[2 if part.kind == 'planar' else 0], 3)}")
     if axes == 2:
-        lines.append(f"axis2: {_numbers(what, part.axes[1], 3)}")
+        lines.append(f"axis2: {yaml_numbers(what, part.axes[1], 3)}")
     return lines
 
 
 def _placement(what: str, x: Array, key: str = "placement") -> list[str]:
-    text = _numbers(f"{key} of {what}", x, 8)
+    text = yaml_numbers(f"{key} of {what}", x, 8)
     return [] if _same(x, dual_quaternion.identity()) else [f"{key}: {text}"]
 
 
@@ -208,7 +208,7 @@ def _same(a: Array, b: Array) -> bool:
     return bool(np.array_equal(a, b) and np.array_equal(np.signbit(a), np.signbit(b)))
 
 
-def _numbers(what: str, values: Array, count: int | None = None, unlimited: float = 0.0) -> str:
+def yaml_numbers(what: str, values: Array, count: int | None = None, unlimited: float = 0.0) -> str:
     """Return an array as text: one number for `count` None or 1, a list otherwise."""
     values = np.asarray(values)
     _checked(what, values, () if count is None else (count,))
@@ -243,7 +243,7 @@ def _number(what: str, value: float) -> str:
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_./-]*")
 
 
-def _text(text: str) -> str:
+def yaml_text(text: str) -> str:
     """Return text for YAML: quoted unless it is a plain word."""
     if _PLAIN.fullmatch(text) and isinstance(scalar(text), str):
         return text
