@@ -35,6 +35,7 @@ MADE = {
     ),
     "state_estimate": rm.estimation.StateEstimate(("j0", "j1"), ("attitude", "rate")),
     "attitude_filter": rm.estimation.AttitudeFilter(0.01, 0.01, 0.1, every=2, sample_time=0.02),
+    "momentum_observer": rm.estimation.MomentumObserver(10.0, sample_time=0.02),
     "first_order_actuator": rm.actuators.FirstOrderActuator(("j0",), limit=2.0),
     "thruster": rm.actuators.Thruster("tool", 3.0),
     "thruster_set": rm.actuators.ThrusterSet(tuple(f"thruster_{i}" for i in range(1, 13)), 0.1),
@@ -66,7 +67,8 @@ def test_each_is_traced_and_has_the_same_values_compiled_and_in_numpy(name):
               "state_estimate.speeds": [0.3, 0.4], "state_estimate.attitude": [0.6, 0.0, 0.8, 0.0],
               "state_estimate.rate": [0.1, 0.2, 0.3], "attitude_filter.rate": [0.1, 0.2, 0.3],
               "attitude_filter.attitude": [0.6, 0.0, 0.8, 0.0],
-              "state_machine.range": 1.0, "sun_sensor.direction": [0.1, 0.2, 2.0],
+              "momentum_observer.torque": [0.3, -0.2], "state_machine.range": 1.0,
+              "sun_sensor.direction": [0.1, 0.2, 2.0],
               "magnetometer.field": [1e-5, 2e-5, -4e-5]}  # fmt: skip
     connect = {key: x for key, x in inputs.items() if key.startswith(f"{name}.")}
     robot, _, needed = laws.MADE.get(name, (ROBOTS.get(name, ARM), None, {}))

@@ -7,6 +7,7 @@ import needs
 import remora as rm
 from arms import arm
 from c_structs import built_test, verdict
+from closed_loops import closed, constraint
 from remora.algebra import pose, quaternion
 from remora.algebra.array_ops import concatenate, stack
 from remora.components.component import Component, Interface
@@ -242,3 +243,33 @@ def test_who_may_read_the_true_motion():
         rm.System(robot, [rm.sensors.ForceTorqueSensor("base", sample_time=H)])
     with pytest.raises(rm.errors.ModelError, match="must be on 'link_0'"):
         rm.System(robot, [rm.sensors.ForceTorqueSensor("j0", "tool", sample_time=H)])
+
+
+@pytest.mark.parametrize("kind", ["rod", "universal"])
+def test_loads_and_accelerations_of_closed_loops(kind):
+    """The forces of constraints are among the loads: `rm.reaction_wrenches` knows them, too."""
+    tree = rm.random_robot(3, bodies=6, base="free")
+    q, v = rm.random_state(tree, 3)
+    made = constraint(kind, tree, q, 0, len(tree.bodies) - 1, np.random.default_rng(1))
+    robot = closed(tree, made)
+    q, v = rm.close_loops(robot, q, v)
+    joint = robot.joints[-1].name
+    sensors = [
+        rm.sensors.ForceTorqueSensor(joint, sample_time=H, name="load"),
+        rm.sensors.Accelerometer(robot.bodies[-1].name, sample_time=H, name="imu"),
+    ]
+    run = rm.simulate(rm.System(robot, sensors), q, v, 2 * H, **SETTINGS)
+    batch = rm.simulate_batch(rm.System(robot, sensors), q, v, 2 * H, runs=2, **SETTINGS)
+    for k in range(2):
+        at, speed = run.q[k], run.v[k]
+        lost = run.passive[k]
+        W = rm.reaction_wrenches(robot, at, speed, lost)[-1]
+        plain = rm.reaction_wrenches(tree, at, speed, lost)[-1]
+        assert np.abs(plain - W).max() > 1e-3 * np.abs(W).max()
+        found = run.signals["load.wrench"][k + 1]
+        assert not np.any(lost)  # then the whole load is the reaction
+        assert np.abs(found - W).max() < 1e-10 * max(np.abs(W).max(), 1.0)
+        assert np.abs(batch.signals["load.wrench"][1, k + 1] - found).max() < 1e-10
+        vdot = rm.forward_dynamics(robot, at, speed, lost)
+        expected = specific_force(robot, at, speed, vdot, robot.bodies[-1].name)
+        assert np.abs(run.signals["imu.specific_force"][k + 1] - expected).max() < 1e-10

@@ -14,11 +14,13 @@ if TYPE_CHECKING:
         consistency,
         nees,
     )
+    from remora.estimation.momentum_observer import MomentumObserver
     from remora.estimation.state_estimate import StateEstimate
 
 __all__ = [
     "AttitudeFilter",
     "Consistency",
+    "MomentumObserver",
     "StateEstimate",
     "allan_deviation",
     "chi_square_bounds",

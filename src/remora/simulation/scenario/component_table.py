@@ -36,6 +36,7 @@ from remora.control.references.joint_reference import JointReference
 from remora.control.references.pose_reference import PoseReference
 from remora.control.state_machine import StateMachine
 from remora.estimation.attitude_filter import AttitudeFilter
+from remora.estimation.momentum_observer import MomentumObserver
 from remora.estimation.state_estimate import StateEstimate
 from remora.sensors.accelerometer import Accelerometer
 from remora.sensors.direction_sensors import Magnetometer, SunSensor
@@ -75,6 +76,7 @@ COMPONENTS: dict[str, type[Component]] = {
     "target_camera": TargetCamera,
     "state_estimate": StateEstimate,
     "attitude_filter": AttitudeFilter,
+    "momentum_observer": MomentumObserver,
     "first_order_actuator": FirstOrderActuator,
     "thruster": Thruster,
     "thruster_set": ThrusterSet,
