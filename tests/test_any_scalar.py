@@ -139,6 +139,14 @@ def on_robot(function, *more):
     return lambda *arguments: function(ROBOT, *arguments, *more)
 
 
+def sum_of_q_and_v(q, v, dq, dv):
+    """Return both sums; of the compensation terms, which are rounding errors, only the effect."""
+    rests = 0.0 * q, 0.1 * v
+    change = concatenate([dq, dv])
+    found = state.compensated_sum(ROBOT, change, (q, v), rests)
+    return found[0], found[1]
+
+
 def on_closed(function, *more):
     return lambda *arguments: function(CLOSED, *arguments, *more)
 
@@ -528,6 +536,7 @@ TABLE = {
         "difference": (on_robot(rm.difference), state_q, state_q),
         "normalize": (on_robot(rm.normalize), state_q),
         "increment": (on_robot(state.increment), state_q, v_),
+        "compensated_sum": (sum_of_q_and_v, state_q, v_, v_, v_),
         "task_errors": (task_errors, state_q, x8, v3),
         "task_jacobian": (on_robot(task_equations.task_jacobian, TASK_SPECS), state_q),
         "task_biases": (on_robot(task_equations.task_biases, TASK_SPECS), state_q, v_),

@@ -34,6 +34,7 @@ MEANT = {
 #: Columns, signals and parameters of the pages' examples.
 DATA = re.compile(
     r"(attitude|component|design|elbow_pitch|flange|grip|gyro)\.|arm\.(mass|com)$|unfold\.run$"
+    r"|motion\.(acceleration|wrenches)$"
     r"|campaign\.processors$|(events|phase)\.(NAME|grip_|slow_|index|time)"
 )
 #: Other libraries, and what pages quote of them.

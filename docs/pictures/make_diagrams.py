@@ -14,7 +14,7 @@ PAGE = HERE.parent / "components.md"
 
 
 def main() -> None:
-    """Run the page up to its diagram, and save that and the one of the bundled scenario."""
+    """Run the page up to its diagrams, and save them and the one of the bundled scenario."""
     text = PAGE.read_text(encoding="utf-8")
     blocks = re.findall(r"^```python\n(.*?)^```$", text, re.M | re.S)
     names: dict[str, object] = {}
@@ -22,11 +22,13 @@ def main() -> None:
         os.chdir(folder)
         for block in blocks:
             exec(block, names)
-            if "diagram" in names:
+            if "machine" in names:
                 break
         os.chdir(HERE)
     diagram = names["diagram"]
     diagram.save(HERE / "diagram_pi.svg")  # type: ignore[attr-defined]
+    machine = names["machine"]
+    machine.save(HERE / "diagram_modes.svg")  # type: ignore[attr-defined]
     system = rm.load_scenario("hold_attitude").system
     assert system is not None
     system.diagram().save(HERE / "diagram_hold_attitude.svg")

@@ -89,13 +89,13 @@ def test_a_desaturation_goes_on_above_one_momentum_and_off_below_another(size, w
 
 
 def test_a_gyro_measures_in_its_own_axes_and_walks_with_the_root_of_time():
-    gyro = rm.sensors.RateGyro("bus", (0.1, 0.2, 0.3), noise=0.01, drift=0.3, sample_time=0.04)
+    gyro = rm.sensors.RateGyro("bus", bias=(0.1, 0.2, 0.3), noise=0.01, drift=0.3, sample_time=0.04)
     q, v = rm.neutral(ARM), np.zeros(ARM.nv)
     q[:8], v[:3] = turned(TURN), SPEED
-    noise = {"rate": np.array([1.0, -2.0, 3.0]), "walk": np.array([0.5, 1.5, -1.0])}
+    noise = {"noise": np.array([1.0, -2.0, 3.0]), "walk": np.array([0.5, 1.5, -1.0])}
     walk = np.array([0.4, 0.5, 0.6])
     at = state(gyro, ARM, q, v, {}, memory={"walk": walk}, noise=noise)
-    expected = SPEED + [0.1, 0.2, 0.3] + walk + 0.01 * noise["rate"]
+    expected = SPEED + [0.1, 0.2, 0.3] + walk + 0.01 * noise["noise"]
     assert np.allclose(gyro.outputs(at)["rate"], expected, atol=1e-15)
     assert np.allclose(gyro.update(at)["walk"], walk + 0.06 * noise["walk"], atol=1e-15)
 

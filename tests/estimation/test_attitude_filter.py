@@ -68,7 +68,7 @@ def test_the_covariance_is_that_of_the_errors(scale, side):
 
 
 def test_without_noise_the_filter_finds_the_bias():
-    gyro = rm.sensors.RateGyro("bus", (0.01, -0.02, 0.005), sample_time=H, name="gyro")
+    gyro = rm.sensors.RateGyro("bus", bias=(0.01, -0.02, 0.005), sample_time=H, name="gyro")
     tracker = rm.sensors.StarTracker("bus", sample_time=H, name="tracker")
     made = rm.estimation.AttitudeFilter(1e-5, 1e-6, 1e-5, 0.02, sample_time=H, name="filter")
     run = rm.simulate(rm.System(BOX, [gyro, tracker, made]), *start(), 30.0, **SETTINGS)
@@ -80,7 +80,7 @@ def test_without_noise_the_filter_finds_the_bias():
 @pytest.mark.parametrize("timing", [{"delay": H}, {"sample_time": 5 * H, "offset": 2 * H}])
 def test_a_star_tracker_that_measures_later(timing):
     """The filter starts with the first measured attitude, and counts from there."""
-    gyro = rm.sensors.RateGyro("bus", (0.01, -0.02, 0.005), sample_time=H, name="gyro")
+    gyro = rm.sensors.RateGyro("bus", bias=(0.01, -0.02, 0.005), sample_time=H, name="gyro")
     tracker = rm.sensors.StarTracker("bus", name="tracker", **({"sample_time": H} | timing))
     every = 5 if "offset" in timing else 1
     made = rm.estimation.AttitudeFilter(1e-5, 1e-6, 1e-5, 0.02, every, sample_time=H, name="filter")

@@ -69,6 +69,20 @@ def test_an_allan_deviation_by_its_definition():
         means = np.array([x[k : k + j].mean() for k in range(50 - j + 1)])
         expected = np.sqrt(0.5 * np.mean((means[j:] - means[:-j]) ** 2))
         assert found == pytest.approx(expected, rel=1e-12)
-    for arguments in ((x[:2], 0.5), (x, 0.0), (x, np.nan), (x, 0.5, 0)):
+    for arguments in (
+        (x[:2], 0.5), (x, 0.0), (x, np.nan), (x, 0.5, 0), (x, 0.5, 2.5), (x, "fast"), (x, None),
+        (x, x),
+    ):  # fmt: skip
         with pytest.raises(rm.errors.RemoraError):
             allan_deviation(*arguments)
+
+
+def test_numbers_that_make_no_sense():
+    singular, three = np.zeros((3, 3)), np.ones(3)
+    with pytest.raises(rm.errors.SingularMatrix, match="covariance is singular"):
+        rm.estimation.nees(three, singular)
+    with pytest.raises(rm.errors.ShapeError, match="leading axes"):
+        rm.estimation.nees(np.ones((5, 3)), np.broadcast_to(np.eye(3), (4, 3, 3)))
+    for arguments in ((3, 10, "high"), (3, 10, None), (3, 10, 1.0), (2.5,), (3, 0.5), (np.nan,)):
+        with pytest.raises(rm.errors.RemoraError):
+            rm.estimation.chi_square_bounds(*arguments)

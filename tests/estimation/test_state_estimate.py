@@ -7,10 +7,11 @@ import pytest
 
 import needs
 import remora as rm
-from c_structs import built_test, verdict
+from c_structs import CModule, built_test, verdict
 from remora.algebra import pose, quaternion
 from remora.components.component import Component, Interface
 from remora.components.signals import Signal
+from remora.simulation.export.c_loop import save_loop_c
 
 ROBOT = rm.load("servicer")
 ARM = ROBOT.joints.names[1:]
@@ -389,3 +390,32 @@ def test_free_joints_whose_inputs_have_one_name():
     robot = rm.combine(boxes)
     with pytest.raises(rm.errors.ModelError, match="has the inputs of another"):
         rm.System(robot, [rm.estimation.StateEstimate(free_joints=["x/b_c", "x_b/c"])])
+
+
+@needs.compiler
+def test_biases_of_the_attitude_appear_one_to_one_in_a_batch_and_in_c(tmp_path):
+    """Each run of a batch has its own bias; exported C takes it as a parameter."""
+    biases = np.array([[0.01, 0.0, 0.0], [0.0, -0.02, 0.0], [0.003, 0.004, 0.012]])
+    parts, goal = reaching()
+    system = rm.System(ROBOT, [*sensors(), *parts])
+    runs = rm.Runs(parameters={"tracker.bias": biases})
+    batch = rm.simulate_batch(system, *start(), 25.0, runs=runs, **SETTINGS)
+    for k, bias in enumerate(biases):
+        assert off_goal(batch.q[k, -1], goal) == pytest.approx(np.linalg.norm(bias), rel=1e-4)
+    save_loop_c(system, tmp_path, 0.05, name="loop")
+    loop = CModule(tmp_path, "loop")
+    values = {key.replace(".", "_"): x for key, x in system.parameters.items()}
+    loop.set("parameters", **(values | {"tracker_bias": biases[2]}))
+    loop.call("init", *start())
+    for _ in range(500):
+        loop.call("step")
+    q = loop.get("state", "q")
+    assert q == pytest.approx(batch.q[2, -1], abs=1e-11)
+    assert off_goal(q, goal) == pytest.approx(0.013, rel=1e-4)
+
+
+def off_goal(q, goal):
+    """Return the angle by which the tool is turned from the goal."""
+    tool = rm.frame_pose(ROBOT, q, "tool")
+    off = quaternion.mul(tool[:4], quaternion.conjugate(goal[:4]))
+    return 2.0 * np.linalg.norm(off[1:])

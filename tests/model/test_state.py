@@ -6,6 +6,8 @@ import pytest
 import remora as rm
 from numeric import assert_close
 from remora.errors import InvalidValue, RemoraError
+from remora.model.state import compensated_sum
+from sliders import slider
 
 ROBOT = rm.random_robot(8, bodies=12)
 
@@ -136,3 +138,13 @@ def test_narrow_floats_are_computed_with_as_doubles():
         xi = rm.twists(ROBOT, q, few)
         assert xi.dtype == np.float64
         assert np.array_equal(xi, rm.twists(ROBOT, q, few.astype(float)))
+
+
+def test_compensated_sums_do_not_lose_small_changes():
+    robot = slider()
+    parts, rests = (np.ones(1), np.ones(1)), (np.zeros(1), np.zeros(1))
+    for _ in range(1000):
+        found = compensated_sum(robot, np.array([1e-17, 3e-17]), parts, rests)
+        parts, rests = found[:2], found[2:]
+    assert parts[0][0] - 1.0 == pytest.approx(1e-14, abs=2e-16)
+    assert parts[1][0] - 1.0 == pytest.approx(3e-14, abs=2e-16)

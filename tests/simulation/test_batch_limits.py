@@ -1,5 +1,7 @@
 """Limits of joints and of drives in batches: those of single runs."""
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -103,3 +105,19 @@ def test_a_start_beyond_a_limit_is_warned_of_once(target):
             integrator=rm.Integrator(step=0.1), target=target,
         )  # fmt: skip
     assert ["starts at" in str(x.message) for x in seen] == [True]
+
+
+def test_runs_in_turn_leave_the_filters_of_warnings():
+    """They belong to the process: other threads may make batches, too."""
+    filters = []
+
+    def torque(t, q, v):
+        filters.append(list(warnings.filters))
+        return [0.01] if q[0] < 1.0 else [-0.01]
+
+    rm.simulate_batch(
+        ROBOT, np.array([[0.0], [0.1]]), [0.1], 0.1, torque=torque,
+        integrator=rm.Integrator(step=0.1), target="python",
+    )  # fmt: skip
+    assert filters
+    assert all(found == warnings.filters for found in filters)

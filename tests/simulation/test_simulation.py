@@ -1,6 +1,8 @@
 """`rm.Simulation`: runs that are cut anywhere, taken back, branched, and driven from outside."""
 
+import copy
 import dataclasses
+import pickle
 import random
 
 import numpy as np
@@ -501,3 +503,38 @@ def test_loads_are_those_that_were_given():
         assert sim.advance(1.0).q == pytest.approx(part, rel=1e-13)
         assert later.advance(1.0).q == pytest.approx(part, rel=1e-13)
         assert batch[0].q[-1] == pytest.approx(part, rel=1e-13)
+
+
+@pytest.mark.parametrize(
+    "copied", [copy.copy, copy.deepcopy, lambda sim: pickle.loads(pickle.dumps(sim))]
+)
+@pytest.mark.parametrize("integrator", ["dop853", "radau"])
+def test_a_copy_goes_on_by_itself_with_the_same_bits(copied, integrator):
+    def made():
+        law = rm.control.JointPD(PLAIN, {"J2": 0.1}, {"J2": 2.0}, {"J2": 1.0}, 0.05)
+        return rm.Simulation(rm.System(PLAIN, [law]), Q, V, 0.6, integrator=integrator)
+
+    sims = made(), made()
+    for sim in sims:
+        sim.set_input("torque", {"J1": 1.0})
+        sim.advance(0.13)
+    branch = copied(sims[0])
+    assert (branch.t, branch.status) == (0.13, "running")
+    assert np.array_equal(branch.q, sims[0].q)
+    assert len(branch.recording().t) == len(sims[0].recording().t) > 1
+    branch.set_input("torque", {"J1": -1.0})
+    branch.advance(0.6)
+    for sim in sims:
+        sim.set_input("base_wrench", np.zeros(6))  # all loads are read again
+        sim.advance(0.6)
+    assert np.array_equal(sims[0].recording().v, sims[1].recording().v)
+    again = made()
+    again.set_input("torque", {"J1": 1.0})
+    again.advance(0.13).set_input("torque", {"J1": -1.0})
+    expected = again.advance(0.6).recording()
+    assert np.array_equal(branch.recording().t, expected.t)
+    assert np.array_equal(branch.recording().v, expected.v)
+    assert not np.array_equal(branch.v, sims[0].v)
+    ended = copied(branch)
+    assert (ended.t, ended.status) == (0.6, "complete")
+    assert np.array_equal(ended.v, branch.v)

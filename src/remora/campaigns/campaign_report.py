@@ -59,6 +59,9 @@ def _html(campaign: Campaign, study: Study) -> str:
          "Solid line: median; dashed: 95th percentile; orange: bound of a success criterion."),
         ("Over time", figures.bands(campaign, study),
          "Median, and bands of 50, 90 and 98 % of the runs."),
+        ("Consistency of filters", figures.consistency(campaign, study),
+         "Blue: bounds in which the mean lies with 95 % probability at each time if the "
+         "covariance of the filter is right. " + _consistency(campaign, study)),
         ("What drives what", figures.drivers(campaign),
          "Spearman's rank correlation: +1 and \N{MINUS SIGN}1 are monotonic relations."),
         ("Convergence", figures.convergence(campaign),
@@ -81,6 +84,14 @@ def _html(campaign: Campaign, study: Study) -> str:
     ]
     units = "SI units unless a unit is given."
     return page_text(f"{study.name}: campaign", parts, units, study.name)
+
+
+def _consistency(campaign: Campaign, study: Study) -> str:
+    """Return the verdict on each filter, in words."""
+    if not np.any(campaign["ok"] == 1.0):
+        return ""
+    names = [name for name, band in study.bands.items() if band.freedoms is not None]
+    return " ".join(f"{name}: {campaign.consistency(name)}." for name in names)
 
 
 def _tiles(campaign: Campaign) -> list[tuple[str, str]]:
@@ -148,30 +159,34 @@ def _influence(campaign: Campaign) -> str:
 
 
 def _known(study: Study) -> str:
-    """Return which numbers differ by run for the robot, and which for its control laws."""
+    """Return what control laws know: whose numbers differ by run, and the true state they read."""
+    system, made = study.system, ""
+    if system.designed:
+        made = _numbers_known(study)
+    truth = [(law, ", ".join(parts)) for law, parts in system.truth_read_by().items()]
+    if truth:
+        made += table(TextTable(("law", "parts of the true state that no sensor measures"), truth))
+    return made
+
+
+def _numbers_known(study: Study) -> str:
+    """Return which numbers are dispersed, of the robot and of the design."""
     system = study.system
-    laws = [n for n, c in system.components.items() if c.uses_design and n in system.reads_robot]
-    if not laws:
-        return ""
     owned: dict[str, list[str]] = {"robot": [], "design": []}
     for name, target in study.targets.items():
         if target.part == "parameter":
             owned.setdefault(system.owner_of(target.key), []).append(name)
     rows = [
         ("robot: what moves, actuators, sensors, environment", owned["robot"]),
-        (f"design, with which control laws compute: {', '.join(laws)}", owned["design"]),
+        (f"design, with which control laws compute: {', '.join(system.designed)}", owned["design"]),
     ]
     told = [(what, ", ".join(names) or "none") for what, names in rows]
     note = (
         "Control laws compute with the design, the numbers that were known when they were made, "
         "and not with those of a run."
     )
-    truth = [(law, ", ".join(parts)) for law, parts in system.truth_read_by().items()]
     made = table(TextTable(("numbers of", "dispersed in this study"), told))
-    made += paragraph(note, "small muted")
-    if truth:
-        made += table(TextTable(("law", "parts of the true state that no sensor measures"), truth))
-    return made
+    return made + paragraph(note, "small muted")
 
 
 def _strength(*numbers: float) -> float:

@@ -73,6 +73,23 @@ def distributions(campaign: Campaign, study: Study) -> Any:
 
 
 @styled
+def consistency(campaign: Campaign, study: Study) -> Any:
+    """Return the means of NIS and NEES over the runs with their chi-square bounds, or None."""
+    names = [name for name, band in study.bands.items() if band.freedoms is not None]
+    if not names or not np.any(campaign["ok"] == 1.0):
+        return None
+    figure, axes = _grid(len(names), columns=1)
+    for ax, name in zip(axes, names, strict=False):
+        found, t = campaign.consistency(name), campaign.consistency_times(name)
+        ax.fill_between(t, found.low, found.high, color=COLOURS[0], alpha=0.25, linewidth=0)
+        ax.plot(t, found.mean, color=INK, marker=".", markersize=3, linewidth=0.6)
+        ax.set_title(f"{name}: mean over the runs")
+        ax.margins(x=0)
+    axes[len(names) - 1].set_xlabel("time, s")
+    return figure
+
+
+@styled
 def bands(campaign: Campaign, study: Study) -> Any:
     """Return percentile bands over time, or None."""
     if not study.bands or not len(campaign):

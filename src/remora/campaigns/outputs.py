@@ -16,7 +16,7 @@ import numpy as np
 
 from remora.algebra import pose, quaternion
 from remora.algebra.array_ops import Array
-from remora.campaigns.study_schema import CriterionFile, OutputFile, QuantityFile
+from remora.campaigns.study_schema import BandFile, CriterionFile, OutputFile, QuantityFile
 from remora.components.system import System
 from remora.dynamics.kinematics import frame_pose, frame_twist
 from remora.errors import InvalidValue, UnknownName
@@ -99,6 +99,11 @@ class Quantity:
     settings: QuantityFile
     unit: str
     shown_unit: str
+
+    @property
+    def freedoms(self) -> int | None:
+        """Number of measurements or states of NIS or NEES; None: it is another quantity."""
+        return self.settings.freedoms if isinstance(self.settings, BandFile) else None
 
     def shown(self, x: Array) -> Array:
         """Return values in the unit of reports."""

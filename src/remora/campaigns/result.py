@@ -15,6 +15,7 @@ from remora.campaigns.statistics import first_order_index, rank_correlation, wil
 from remora.campaigns.storage import CampaignFolder, differences
 from remora.campaigns.study import Study, load_study
 from remora.errors import InvalidValue, RemoraError, UnknownName
+from remora.estimation.filter_consistency import Consistency, consistency
 from remora.simulation.recording.recording import Recording
 
 
@@ -87,6 +88,33 @@ class Campaign:
     def __len__(self) -> int:
         """Return the number of computed runs."""
         return int(np.count_nonzero(np.isfinite(self["ok"])))
+
+    def consistency(self, name: str) -> Consistency:
+        """Return whether a band is that of a consistent filter: NIS or NEES with its `freedoms`.
+
+        Times at which it is zero in all runs are left out: nothing was measured there.
+
+        Args:
+            name: of a band with `freedoms` in the study.
+        """
+        own = self.study().bands
+        known = {key: band.freedoms for key, band in own.items() if band.freedoms is not None}
+        if name not in known:
+            raise UnknownName("band with freedoms", name, known)
+        values, seen = self._measured(name)
+        return consistency(values[:, seen], known[name])
+
+    def consistency_times(self, name: str) -> Array:
+        """Return the times of the means of `consistency`, s."""
+        return self.t[self._measured(name)[1]]
+
+    def _measured(self, name: str) -> tuple[Array, Array]:
+        """Return a band of the runs that reached the end, and at which samples it is not zero."""
+        values = self[name]
+        values = values[np.all(np.isfinite(values), axis=1)]
+        if not len(values):
+            raise RemoraError(f"band {name!r}: no run has reached the end")
+        return values, np.any(values != 0.0, axis=0)
 
     def to_pandas(self) -> Any:
         """Return a data frame with one row per computed run."""

@@ -204,6 +204,11 @@ class BandFile(QuantityFile):
     """A number over time, stored at every sample and shown as percentile bands."""
 
     unit: Text | None = Field(default=None, description="shown in the report; `deg` converts rad")
+    freedoms: Annotated[int, Field(ge=1)] | None = Field(
+        default=None,
+        description="of NIS or NEES: how many measurements or states; the mean over runs is "
+        "compared with chi-square bounds",
+    )
 
     @model_validator(mode="after")
     def _check_band(self) -> BandFile:

@@ -169,6 +169,11 @@ class Component:
         if self.sampled and self.sample_time is None:
             raise InvalidValue(f"{what} needs a sample_time, such as 0.05 (s)")
 
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """Lines of its block in a diagram, besides its events."""
+        return ()
+
     def interface(self, robot: Robot) -> Interface:
         """Return the inputs, outputs, states, noise and events of the component on this robot."""
         return Interface()

@@ -46,6 +46,11 @@ class Dependence(NamedTuple):
         """Whether anything depends on the state of the robot."""
         return any(name in STATE for name, _ in self.read)
 
+    @property
+    def reads_state(self) -> bool:
+        """Whether anything depends on the state, or on inputs that provide one."""
+        return any(name.removeprefix("inputs.") in STATE for name, _ in self.read)
+
 
 def dependence(
     robot: Robot, name: str, component: Component, interface: Interface,

@@ -44,6 +44,7 @@ Kind = Literal[
     "text",
     "choice",  # one of `choices`
     "choices",  # some of `choices`
+    "texts",  # several texts
     "frame",  # name of a body or frame
     "frames",  # names of bodies or frames
     "joints",  # names of joints
@@ -315,7 +316,7 @@ def _matrix(own: Parameter, what: str, value: Any) -> Array:
 #: How values are checked, by kind; the others are checked by the component itself.
 _CHECKS: dict[str, Callable[[Parameter, str, Any], Any]] = {
     "number": _number, "whole": _whole, "flag": _flag, "text": _text, "choice": _choice,
-    "choices": _names, "frames": _names, "joints": _names, "rows": _rows, "numbers": _sized,
-    "vector": _sized, "direction": _direction, "orientation": _orientation, "matrix": _matrix,
-    "by joint": _by_joint, "joint limits": _joint_limits,
+    "choices": _names, "texts": _names, "frames": _names, "joints": _names, "rows": _rows,
+    "numbers": _sized, "vector": _sized, "direction": _direction, "orientation": _orientation,
+    "matrix": _matrix, "by joint": _by_joint, "joint limits": _joint_limits,
 }  # fmt: skip

@@ -1,9 +1,9 @@
-"""What components see of a run: its phase, and the events that have occurred.
+"""What components see of a run: its phase, the events that have occurred, and the true motion.
 
-Both are components, `phase` and `events`, whose discrete states the run sets: at the start of a
-phase, and at an event. So they are part of z, and whatever carries z (single runs, batches,
-checkpoints) carries them. A `System` adds them where an input is connected to one of their outputs,
-or a component reads `at.phase` or `at.phase_time`.
+These are components, `phase`, `events` and `motion`, whose discrete states the run sets: at the
+start of a phase, at an event, and before ticks. So they are part of z, and whatever carries z
+(single runs, batches, checkpoints) carries them. A `System` adds them where an input is connected
+to one of their outputs, or a component reads `at.phase` or `at.phase_time`.
 """
 
 from __future__ import annotations
@@ -12,18 +12,22 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from remora.algebra.array_ops import Array, asarray, concatenate, less, select
 from remora.components.component import Component, Interface
 from remora.components.layout import ComponentLayout
 from remora.components.signals import Signal, State
-from remora.errors import UnknownName
+from remora.errors import Fault, UnknownName
 
 if TYPE_CHECKING:
     from remora.components.context import Context
     from remora.model.robot import Robot
 
 #: Names of the components.
-PHASE, EVENTS, INPUTS = "phase", "events", "inputs"
+PHASE, EVENTS, INPUTS, MOTION = "phase", "events", "inputs", "motion"
+#: Sources of what sensors of acceleration and load measure, see `MotionSignals`.
+ACCELERATION, WRENCHES = f"{MOTION}.acceleration", f"{MOTION}.wrenches"
 #: Ends of the names of outputs that are times.
 TIME = "_time"
 
@@ -67,6 +71,33 @@ class EventSignals(Component):
         for key in self.keys:
             found |= {key: at.memory[f"{key}-seen"], f"{key}{TIME}": at.memory[f"{key}-when"]}
         return found
+
+
+class MotionSignals(Component):
+    """The true acceleration of the robot and the wrenches on its bodies, for sensors.
+
+    `acceleration`, `(nv,)`, is v̇ by the equations of motion with all loads: those of components,
+    held since their last ticks, of the phase, of passive joints, stops and constraints. `wrenches`,
+    `(nb, 6)`, are those on the bodies from outside and of constraints, [f, τ] in their own frames
+    about their origins. Both are computed before the ticks of the components that read them.
+
+    Attributes:
+        keys: those of the two that are read.
+    """
+
+    keys: tuple[str, ...]
+
+    def interface(self, robot: Robot) -> Interface:
+        """Return the outputs, and the states that the run sets."""
+        shapes = {"acceleration": (robot.nv,), "wrenches": (len(robot.bodies), 6)}
+        return Interface(
+            outputs={key: Signal(shapes[key]) for key in self.keys},
+            discrete={f"{key}-now": State(np.zeros(shapes[key])) for key in self.keys},
+        )
+
+    def outputs(self, at: Context) -> dict[str, Array]:
+        """Return the values."""
+        return {key: at.memory[f"{key}-now"] for key in self.keys}
 
 
 class InputSignals(Component):
@@ -120,14 +151,54 @@ def run_signals(known: Iterable[str], connect: Mapping[str, Any]) -> dict[str, C
     """
     taken = {*known}
     sources = [x.partition(".") for x in connect.values() if isinstance(x, str)]
-    outputs = {name: [key for own, _, key in sources if own == name] for name in (PHASE, EVENTS)}
+    names = (PHASE, EVENTS, MOTION)
+    outputs = {name: [key for own, _, key in sources if own == name] for name in names}
     found: dict[str, Component] = {}
+    if outputs[MOTION] and MOTION not in taken:
+        known_keys = (key for key in ("acceleration", "wrenches") if key in outputs[MOTION])
+        found[MOTION] = MotionSignals(tuple(known_keys))
     if outputs[PHASE] and PHASE not in taken:
         found[PHASE] = PhaseSignals()
     if outputs[EVENTS] and EVENTS not in taken:
         keys = dict.fromkeys(key.removesuffix(TIME) for key in outputs[EVENTS])
         found[EVENTS] = EventSignals(tuple(keys))
     return found
+
+
+def motion_readers(
+    components: Mapping[str, Component],
+    connections: Mapping[str, str | Array],
+    faults: list[Fault],
+) -> frozenset[str]:
+    """Return the names of the components that read the true motion; faults are appended.
+
+    Args:
+        components: the components by name.
+        connections: source of every input.
+        faults: faults are appended.
+    """
+    own = [name for name, c in components.items() if isinstance(c, MotionSignals)]
+    found: set[str] = set()
+    for target, source in connections.items():
+        if isinstance(source, str) and source.partition(".")[0] in own:
+            name = target.partition(".")[0]
+            found.add(name)
+            why = ""
+            if components[name].sample_time is None:
+                why = "is known at ticks only: give the component a sample_time"
+            elif components[name].uses_design:
+                why = "is the true motion, which control laws do not know: connect a sensor"
+            if why:
+                faults.append(Fault(f"input {target!r}", f"its source {source!r} {why}"))
+    return frozenset(found)
+
+
+def motion_place(layouts: Mapping[str, ComponentLayout]) -> tuple[slice, tuple[str, ...]] | None:
+    """Return where in z the true motion is, and which parts of it; None: nobody reads it."""
+    for layout in layouts.values():
+        if isinstance(layout.component, MotionSignals):
+            return layout.discrete, layout.component.keys
+    return None
 
 
 def phase_place(layouts: Mapping[str, ComponentLayout]) -> slice | None:

@@ -11,6 +11,8 @@ import numpy as np
 from remora.algebra.array_ops import Array, ArrayLike
 from remora.errors import InvalidValue, ShapeError
 
+#: Unit of an input that takes signals of any unit.
+ANY_UNIT = "any unit"
 #: The state of a robot: inputs of components that use the design, outputs of estimates.
 STATE = ("q", "v")
 
@@ -41,14 +43,21 @@ class Signal:
         shape: `()` for a number, `(3,)` for a vector.
         unit: SI unit, such as `"rad/s"` or `"N m"`; empty for a pure number.
         default: for inputs, the value if nothing is connected; None: a connection is required.
+        source: for inputs, the signal of the run that is connected if nothing else is, such as
+            `"motion.acceleration"`; None: there is none.
     """
 
     shape: tuple[int, ...]
     unit: str
     default: Array | None
+    source: str | None
 
     def __init__(
-        self, shape: int | tuple[int, ...] = (), unit: str = "", default: ArrayLike | None = None
+        self,
+        shape: int | tuple[int, ...] = (),
+        unit: str = "",
+        default: ArrayLike | None = None,
+        source: str | None = None,
     ) -> None:
         """Check the shape and the default value.
 
@@ -56,11 +65,13 @@ class Signal:
             shape: a number of elements, or a tuple.
             unit: SI unit.
             default: value of an input if nothing is connected.
+            source: signal of the run that is connected if nothing else is.
         """
         own = () if shape == () else shape_of("a signal", shape)
         object.__setattr__(self, "shape", own)
         object.__setattr__(self, "unit", unit)
         object.__setattr__(self, "default", None)
+        object.__setattr__(self, "source", source)
         if default is not None:
             value = np.asarray(default, dtype=float)
             if value.shape not in ((), own):

@@ -26,13 +26,16 @@ from remora.components.layout import ComponentLayout, component_layout, delay_in
 from remora.components.run_signals import (
     PHASE,
     EventSignals,
+    MotionSignals,
     PhaseSignals,
     event_places,
+    motion_place,
+    motion_readers,
     phase_place,
     run_signals,
 )
-from remora.components.truth import is_law, truth_read_by
-from remora.components.wiring import evaluation_order, sources, state_inputs
+from remora.components.truth import laws, truth_read_by
+from remora.components.wiring import evaluation_order, own_sources, sources, state_inputs
 from remora.dynamics.kernels.parameter_checks import ParameterFault, parameter_faults
 from remora.dynamics.kernels.parameters import of_constraint, parameter, with_values
 from remora.errors import (
@@ -108,6 +111,7 @@ class System:
         untraceable: errors of components that cannot be compiled, by name; they run in
             `rm.simulate` only.
         reads_phase: names of the components that read `at.phase` or `at.phase_time`.
+        reads_motion: names of the components that read the true acceleration or wrenches.
 
     Example:
         >>> robot = rm.load("servicer")
@@ -134,6 +138,7 @@ class System:
     events: tuple[SystemEvent, ...]
     untraceable: Mapping[str, RemoraError]
     reads_phase: frozenset[str]
+    reads_motion: frozenset[str]
     _connect: Mapping[str, Any]
     _design: Robot | None
     _dependences: Mapping[str, Dependence]
@@ -172,12 +177,18 @@ class System:
             faults.append(Fault("connect", f"must be a dictionary, not {type(connect).__name__}"))
             connect = None
         connect = {} if connect is None else connect
-        named |= run_signals(named, connect)
         interfaces = {name: component_checks.interface(self.robot_of(c), name, c, faults)
                       for name, c in named.items()}  # fmt: skip
+        connect = own_sources(interfaces) | dict(connect)
+        of_run = run_signals(named, connect)
+        named |= of_run
+        interfaces |= {name: component_checks.interface(self.robot_of(c), name, c, faults)
+                       for name, c in of_run.items()}  # fmt: skip
         interfaces, wired = state_inputs(self.design, named, interfaces, connect, faults)
-        of_run = [n for n, c in named.items() if isinstance(c, (PhaseSignals, EventSignals))]
-        connections = sources(interfaces, wired, faults, of_run)
+        kinds = (PhaseSignals, EventSignals, MotionSignals)
+        explicit = [n for n, c in named.items() if isinstance(c, kinds)]
+        connections = sources(interfaces, wired, faults, explicit)
+        self._set("reads_motion", motion_readers(named, connections, faults))
         self._set("connections", MappingProxyType(connections))
         self._stop_at(faults)
         given = {k: x if isinstance(x, str) else np.array(x, float) for k, x in connect.items()}
@@ -246,12 +257,27 @@ class System:
         """Names of the components that read the state; those that cannot be traced are taken to."""
         return frozenset(name for name, own in self._dependences.items() if own.reads_robot)
 
+    @functools.cached_property
+    def laws(self) -> frozenset[str]:
+        """Names of the control laws, see `truth_read_by`."""
+        return laws(self.components, self.connections)
+
+    @functools.cached_property
+    def designed(self) -> tuple[str, ...]:
+        """Names of the components that compute with the design at a state, true or estimated."""
+        return tuple(
+            name for name, c in self.components.items()
+            if c.uses_design and not c.estimates_state and self._dependences[name].reads_state
+        )  # fmt: skip
+
     def truth_read_by(self) -> dict[str, tuple[str, ...]]:
         """Return which parts of the true state control laws depend on, by component.
 
         On a spacecraft they would have to be measured: connect sensors to a
         `rm.estimation.StateEstimate`. Ready-made sensors, actuators and what acts from outside
-        (`rm.world`) are not listed; components of your own that act on the robot are.
+        (`rm.world`) are not listed. Components of your own are listed if they act on the robot, or
+        command what acts, directly or through others; a law with `uses_design = True` is listed,
+        but not the sensors of your own that go to it.
 
         Example:
             >>> robot = rm.load("servicer")
@@ -263,7 +289,7 @@ class System:
         def traced(robot: Robot) -> dict[str, tuple[Component, Dependence]]:
             now, found = self.acting_on(robot), dict[str, tuple[Component, Dependence]]()
             for name, c in now.components.items():
-                if is_law(c) or c.estimates_state:
+                if name in self.laws or c.estimates_state:
                     interface = now.layouts[name].interface
                     own = dependence(now.robot_of(c), name, c, interface, now.design, True)
                     found[name] = c, own
@@ -318,6 +344,11 @@ class System:
         return phase_place(self.layouts)
 
     @functools.cached_property
+    def motion_place(self) -> tuple[slice, tuple[str, ...]] | None:
+        """Place in z of the true motion, and its parts; None: no component reads it."""
+        return motion_place(self.layouts)
+
+    @functools.cached_property
     def event_places(self) -> dict[str, int]:
         """Places in z of the states of events that components read, see `run_signals`."""
         return event_places(self.layouts)
@@ -366,8 +397,8 @@ class System:
     def owner_of(self, name: str) -> Literal["component", "robot", "design"]:
         """Return whose parameter a name is: a component's, the robot's or the design's.
 
-        `"pi.kp"` is a parameter of the component `pi`, `"arm.mass"` a number of the robot, see
-        `rm.dynamics.parameter`, and `"design.arm.mass"` the same number of the design.
+        `"pi.kp"` is a parameter of the component `pi`, `"arm.mass"` a number of the robot, as
+        in `rm.simulate_batch`, and `"design.arm.mass"` the same number of the design.
         """
         owners: list[Literal["component", "robot", "design"]] = []
         if name in self.parameters:
@@ -425,8 +456,8 @@ class System:
         batch axes, decide nothing: the structure stays.
 
         Args:
-            values: by name: `"component.field"`; `"body.mass"` and the like, see
-                `rm.dynamics.parameter`; `"design.body.mass"`.
+            values: by name: `"component.field"`; `"body.mass"` and the like, as in
+                `rm.simulate_batch`; `"design.body.mass"`.
         """
         arrays = self._arrays(values)
         numbers = {name: x for name, x in arrays.items() if _is_plain(x, self.shape_of(name))}

@@ -8,7 +8,6 @@ from remora.algebra.array_ops import Array
 from remora.components.component import Component
 from remora.components.feedthrough import Dependence, Element
 from remora.components.signals import STATE
-from remora.identity.code import is_library
 from remora.model.joints import kind
 from remora.model.robot import Robot
 
@@ -45,12 +44,39 @@ def truth_read_by(
     }  # fmt: skip
 
 
-def is_law(component: Component) -> bool:
-    """Return whether a component uses the design, or is a user's own and acts on the robot."""
-    kind = type(component)
-    return component.uses_design or (
-        kind.act is not Component.act and not is_library(kind.__module__)
-    )
+def laws(
+    components: Mapping[str, Component], connections: Mapping[str, str | Array]
+) -> frozenset[str]:
+    """Return the names of the control laws, as far as can be told.
+
+    They are the components that use the design, and those of users that act on the robot, or whose
+    outputs go, also through others, to what acts. A law ends such a path: what goes to it comes
+    from sensors.
+
+    Args:
+        components: the components by name.
+        connections: source of every input.
+    """
+    found = {name for name, c in components.items() if c.uses_design}
+    left = [name for name, c in components.items() if _acts(c) and not c.uses_design]
+    commanding = set(left)
+    while left:
+        target = left.pop()
+        for connected, source in connections.items():
+            if connected.partition(".")[0] == target and isinstance(source, str):
+                name = source.partition(".")[0]
+                if name not in commanding and not components[name].uses_design:
+                    commanding.add(name)
+                    left.append(name)
+    return frozenset(found | {n for n in commanding if not _is_ours(components[n])})
+
+
+def _acts(component: Component) -> bool:
+    return type(component).act is not Component.act
+
+
+def _is_ours(component: Component) -> bool:
+    return type(component).__module__.partition(".")[0] == __name__.partition(".")[0]
 
 
 def _truth(

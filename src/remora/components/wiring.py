@@ -12,7 +12,7 @@ import numpy as np
 from remora.algebra.array_ops import Array
 from remora.components.component import Component, Interface
 from remora.components.context import DESIGN
-from remora.components.signals import Signal, same_unit
+from remora.components.signals import ANY_UNIT, Signal, same_unit
 from remora.dynamics.kernels.parameter_checks import parameter_faults
 from remora.dynamics.kernels.parameters import of_constraint, parameter
 from remora.errors import Fault, InvalidValue, RemoraError
@@ -33,7 +33,15 @@ def suggestion(name: str, known: Iterable[str]) -> str:
 
 #: Units of the numbers of a body; those of joints depend on the joint.
 UNITS_OF_BODY = {"mass": "kg", "com": "m", "inertia": "kg m²"}
-ANY_UNIT = "any unit"
+
+
+def own_sources(interfaces: Interfaces) -> dict[str, Any]:
+    """Return the sources of inputs that name one themselves, see `Signal.source`."""
+    return {
+        f"{name}.{key}": signal.source
+        for name, interface in interfaces.items()
+        for key, signal in interface.inputs.items() if signal.source is not None
+    }  # fmt: skip
 
 
 def state_inputs(

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from remora.control.references.circle_reference import CircleReference
     from remora.control.references.joint_reference import JointReference
     from remora.control.references.pose_reference import PoseReference
+    from remora.control.state_machine import StateMachine
 
 __all__ = [
     "Admittance",
@@ -48,6 +49,7 @@ __all__ = [
     "PoseReference",
     "ReactionNullSpace",
     "ResolvedRate",
+    "StateMachine",
     "TransposeJacobian",
     "WheelDesaturation",
 ]

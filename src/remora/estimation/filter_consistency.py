@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from remora.algebra.array_ops import Array, ArrayLike
-from remora.errors import InvalidValue, ShapeError
-from remora.model.arguments import at_least
+from remora.errors import InvalidValue, ShapeError, SingularMatrix
+from remora.model.arguments import count, number, positive
 from remora.model.numbers import finite
 
 
@@ -26,7 +26,14 @@ def nees(error: ArrayLike, covariance: ArrayLike) -> Array:
     e, P = finite("error", error).astype(float), finite("covariance", covariance).astype(float)
     if P.ndim < 2 or e.ndim < 1 or P.shape[-2:] != (e.shape[-1], e.shape[-1]):
         raise ShapeError(f"covariance must be (..., n, n) for (..., n), not {P.shape}, {e.shape}")
-    return (e * np.linalg.solve(P, e[..., None])[..., 0]).sum(axis=-1)
+    try:
+        weighted = np.linalg.solve(P, e[..., None])[..., 0]
+    except np.linalg.LinAlgError:
+        raise SingularMatrix("covariance is singular: it has no inverse") from None
+    except ValueError:
+        told = f"the leading axes of {e.shape} and of the covariance {P.shape} do not fit together"
+        raise ShapeError(told) from None
+    return (e * weighted).sum(axis=-1)
 
 
 def chi_square_bounds(
@@ -39,11 +46,11 @@ def chi_square_bounds(
         runs: number of independent runs.
         confidence: probability that the mean lies between the bounds.
     """
-    at_least("freedoms", freedoms, 1)
-    at_least("runs", runs, 1)
-    if not 0.0 < confidence < 1.0:
+    freedoms, runs = count("freedoms", freedoms), count("runs", runs)
+    p = number("confidence", confidence, "0.95")
+    if not 0.0 < p < 1.0:
         raise InvalidValue(f"confidence must be between 0 and 1, not {confidence}")
-    tail = 0.5 * (1.0 - confidence)
+    tail = 0.5 * (1.0 - p)
     stats: Any = importlib.import_module("scipy.stats")  # late: few programs need it
     low, high = (float(stats.chi2.ppf(p, freedoms * runs)) / runs for p in (tail, 1.0 - tail))
     return low, high
@@ -117,10 +124,7 @@ def allan_deviation(signal: ArrayLike, sample_time: float, points: int = 40) -> 
     x = finite("signal", signal).astype(float)
     if x.ndim < 1 or x.shape[-1] < 3:
         raise ShapeError(f"signal must be (..., n) with n of 3 or more, not {x.shape}")
-    h = float(sample_time)
-    if not h > 0.0 or not np.isfinite(h):
-        raise InvalidValue(f"sample_time must be greater than 0, not {sample_time}")
-    at_least("points", points, 1)
+    h, points = positive("sample_time", sample_time), count("points", points)
     n = x.shape[-1]
     angle = np.concatenate([np.zeros((*x.shape[:-1], 1)), np.cumsum(x, axis=-1) * h], axis=-1)
     powers = [k / max(points - 1, 1) for k in range(points)]

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from remora.algebra.array_ops import Array, ArrayLike, concatenate, is_symbolic
+from remora.algebra.array_ops import (
+    Array,
+    ArrayLike,
+    concatenate,
+    is_symbolic,
+    total_and_rest,
+)
 from remora.errors import InvalidValue
 from remora.model.joints import kind
 from remora.model.numbers import UNIT_TOLERANCE, finite
@@ -101,6 +107,26 @@ def increment(robot: Robot, q: ArrayLike, dq: ArrayLike) -> Array:
     q, dq = configuration(robot, q), velocity(robot, dq, "dq")
     batch = np.broadcast_shapes(q.shape[:-1], dq.shape[:-1])
     return _gathered(robot, lambda j: kind(j).increment(q[..., j.q], dq[..., j.v]), *batch)
+
+
+def compensated_sum(
+    robot: Robot, change: Array, state: Sequence[Array], rests: Sequence[Array]
+) -> tuple[Array, ...]:
+    """Return a state after a change, by Kahan summation [K65]: its parts, then what rounding left.
+
+    Args:
+        robot: the robot.
+        change: a tangent vector of q, followed by what is added to the other parts, `(..., n)`.
+        state: q `(..., nq)`, then parts that add, such as v.
+        rests: compensation terms of the sums so far, one for each part.
+    """
+    (q, *others), start = state, robot.nv
+    sums = [total_and_rest(q, increment(robot, q, change[..., :start]) + rests[0])]
+    for own, rest in zip(others, rests[1:], strict=True):
+        stop = start + own.shape[-1]
+        sums.append(total_and_rest(own, change[..., start:stop] + rest))
+        start = stop
+    return (*(total for total, _ in sums), *(rest for _, rest in sums))
 
 
 def log_rate(robot: Robot, dq: ArrayLike, v: ArrayLike) -> Array:

@@ -108,6 +108,11 @@ class Run:
     block: Block | GraphBlock
 
 
+def wide_run(function: Callable[..., Any], reads: Sequence[str], writes: Sequence[str]) -> Run:
+    """Return the statement of a block that is computed in double precision."""
+    return Run(Block(function, reads, writes, wide=True))
+
+
 @dataclass(frozen=True, eq=False)
 class For:
     """Repeat the body for each row of a constant table.

@@ -48,7 +48,7 @@ class DiagramBlock:
         sampled: whether it is sampled.
         left: ports at the left edge.
         right: ports at the right edge.
-        events: `crossed: stop`, ...
+        events: `crossed: stop`, ..., and the transitions of a state machine.
     """
 
     name: str
@@ -84,7 +84,8 @@ def blocks_of(
             for key, signal in interface.outputs.items()
         ]
         right += [Port("action", short(text)) for text in actions_text(layout.actions)]
-        events = tuple(short(f"{e}: {crossing.action}") for e, crossing in interface.events.items())
+        events = [f"{e}: {crossing.action}" for e, crossing in interface.events.items()]
+        events = tuple(map(short, (*events, *component.lines)))
         found[name] = DiagramBlock(
             short(name), short(type(component).__name__), timing_text(
                 component.sample_time, component.offset, component.delay),

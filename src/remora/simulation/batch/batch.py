@@ -54,6 +54,7 @@ from remora.simulation.inputs.phases import (
     is_phases,
     known_events,
     phases_of,
+    refuse_laws_without_estimate,
     total_duration,
     traced_motions,
 )
@@ -87,8 +88,6 @@ from remora.simulation.program.run_program import StepControl
 
 #: Target of batches whose runs are made one after the other, with what cannot be compiled.
 PYTHON = "python"
-#: Initial step of adaptive methods, s.
-FIRST_STEP = 1e-3
 #: Invalid robot parameters that an error message lists.
 MOST_FAULTS = 5
 #: rtol and atol of batches with fixed steps whose robots have stops.
@@ -190,10 +189,7 @@ def simulate_batch(
         _refuse_in_turn(steps, on, runs)
     else:
         _refuse_untraceable(system)
-    control = StepControl(
-        steps.row.tableau, FIRST_STEP if steps.step is None else steps.step, steps.rtol, steps.atol,
-        min(steps.max_step, 1e300), steps.max_steps,
-    )  # fmt: skip
+    control = StepControl.of(steps)
     start, breaks = number("start", start, "0.0, in s"), steps.breaks
     if not math.isfinite(start):
         raise InvalidValue(f"start must be a finite number of seconds, not {start}")
@@ -207,6 +203,7 @@ def simulate_batch(
         )
     one_phase = not is_phases(duration)
     parts = phases_of(duration, torque, wrenches, prescribed, locked)
+    refuse_laws_without_estimate(system, parts)
     robots = phase_robots(robot, parts)
     if not in_turn:
         _refuse_constraints(robots, dtype)

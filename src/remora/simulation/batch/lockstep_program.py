@@ -21,25 +21,21 @@ from remora.codegen.integration.program import Program
 from remora.codegen.integration.statements import (
     Block,
     Cell,
-    For,
     ForEach,
     If,
-    Random,
     Record,
     Repeat,
-    Run,
     Sample,
     Statement,
     unchanged,
+    wide_run,
 )
 from remora.codegen.ir.graph import Signature
 from remora.components.system import ScheduledUpdate, System
 from remora.simulation.batch.host_arrays import to_host
 from remora.simulation.program.run_blocks import (
     RunBlocks,
-    numbers_of_noise,
     plus_one,
-    wide_run,
 )
 
 #: Cell with the number of steps that a run has made.
@@ -60,68 +56,48 @@ def lockstep_program(blocks: RunBlocks, signals: Sequence[str]) -> Program:
         signals: names of the signals that are recorded.
     """
     equations = blocks.equations
-    system = equations.system
-    updates = system.schedule
-    tables = table_names(system)
-    streams = blocks.streams()
-    drawn = {name: f"noise of {name}" for name in streams}
-    inputs: list[Signature] = [*blocks.state, *blocks.rests, *equations.data]
-    inputs += [Cell(f"tick {i}", (1,), wide=True) for i in range(len(updates))]
-    cells = [*blocks.state, *blocks.rests, *blocks.cells]
+    updates = range(len(equations.system.schedule))
+    ticks = [Cell(f"tick {i}", (1,), wide=True) for i in updates]
+    inputs: list[Signature] = [*blocks.state, *blocks.rests, *equations.data, *ticks]
     if equations.own_clock:
         inputs.append(Cell("phase start", (1,), wide=True))
     if equations.held:
         inputs.append(Signature("anchor", (equations.robot.nq,)))
-    if streams:
-        inputs += [Cell("seed", (2,), wide=True), Cell("run", (1,), wide=True)]
-        cells += [
-            Signature(cell, (numbers_of_noise(system.layouts[name].noise),))
-            for name, cell in drawn.items()
-        ]
-    cells += [
-        Cell("now", (1,), wide=True),
-        Cell("end", (1,), wide=True),
-        Cell("kept", (1,), wide=True),
-    ]
-    cells += [Cell(name, (1,), wide=True) for name in ("sample row", STEPS)]
-    cells += [Cell(f"tick {i}", (1,), wide=True) for i in range(len(updates))]
-    cells += [Cell(f"is due {i}", (1,), wide=True) for i in range(len(updates))]
-    body: list[Statement] = []
-    for i, update in enumerate(updates):
-        body += _update(blocks, i, update, drawn, streams)
+    inputs += blocks.noise_inputs
+    numbers = ("now", "end", "kept", "sample row", STEPS, *(f"is due {i}" for i in updates))
+    cells = [*blocks.state, *blocks.rests, *blocks.cells, *ticks]
+    cells += [Cell(name, (1,), wide=True) for name in numbers]
 
     def step_ends(start: Array, step: Array, index: Array) -> tuple[Array, Array]:
         return start + index * step, start + (index + 1.0) * step
 
-    body.append(
-        Repeat(
-            "count",
-            [
-                *([wide_run(step_ends, ("start", "step", "index"), ("now", "end"))] * blocks.timed),
-                For(blocks.rows(), blocks.stage("now", "step")),
-                *blocks.finish("step", "end"),
-                wide_run(plus_one, (STEPS,), (STEPS,)),
-            ],
-        )
-    )
-
     def interval_end(start: Array, step: Array, count: Array, keep: Array) -> tuple[Array, Array]:
         return start + count * step, keep
 
-    ends = ("start", "step", "count", "keep")
-    body += [
-        Run(Block(interval_end, ends, ("now", "kept"), wide=True)),
-        If(
-            "kept",
-            [
-                Record(blocks.sample("now", signals), "sample row"),
-                wide_run(plus_one, ("sample row",), ("sample row",)),
-            ],
-        ),
+    def due(i: int) -> list[Statement]:
+        now = wide_run(unchanged, (f"due {i}", "start"), (f"is due {i}", "now"))
+        return [now, If(f"is due {i}", blocks.tick(i, "now"))]
+
+    times = wide_run(step_ends, ("start", "step", "index"), ("now", "end"))
+    step: list[Statement] = [
+        *([times] if blocks.timed else []),
+        *blocks.chained_stages("now", "step"),
+        blocks.add_change(),
+        *blocks.place_held("end"),
+        *blocks.project(),
+        wide_run(plus_one, (STEPS,), (STEPS,)),
     ]
-    return Program(
-        inputs, cells, [ForEach(body), *final_samples(blocks, len(updates), (STEPS,))], tables
-    )
+    sample: list[Statement] = [
+        Record(blocks.sample("now", signals), "sample row"),
+        wide_run(plus_one, ("sample row",), ("sample row",)),
+    ]
+    body = [
+        *(statement for i in updates for statement in due(i)),
+        Repeat("count", step),
+        wide_run(interval_end, ("start", "step", "count", "keep"), ("now", "kept")),
+        If("kept", sample),
+    ]
+    return Program(inputs, cells, [ForEach(body), *_final(blocks)], table_names(equations.system))
 
 
 def table_names(system: System) -> list[str]:
@@ -129,41 +105,14 @@ def table_names(system: System) -> list[str]:
     return ["start", "step", "count", "keep", *(f"due {i}" for i in range(len(system.schedule)))]
 
 
-def final_samples(blocks: RunBlocks, updates: int, wide: Sequence[str] = ()) -> list[Statement]:
-    """Return the statements that return the state of a run at its end, `final q`, ...
-
-    Args:
-        blocks: the blocks of a run.
-        updates: number of scheduled updates.
-        wide: names of more wide cells.
-    """
+def _final(blocks: RunBlocks) -> list[Statement]:
+    """Return the statements that return the state of a run at its end, `final q`, ..."""
     narrow = [s.name for s in (*blocks.state, *blocks.rests)]
-    found: list[Statement] = [Sample(Block(unchanged, narrow, [f"final {n}" for n in narrow]))]
-    others = [*wide, *(f"tick {i}" for i in range(updates))]
-    if others:
-        named = [f"final {n}" for n in others]
-        found.append(Sample(Block(unchanged, others, named, wide=True)))
-    return found
-
-
-def _update(
-    blocks: RunBlocks,
-    i: int,
-    update: ScheduledUpdate,
-    drawn: dict[str, str],
-    streams: dict[str, int],
-) -> list[Statement]:
-    """Return the statements of one scheduled update."""
-    inner: list[Statement] = []
-    if update.kind == "tick":
-        inner += [
-            Random(drawn[name], "seed", "run", f"tick {i}", streams[name])
-            for name in update.names if name in drawn
-        ]  # fmt: skip
-    inner.append(blocks.update(update, "now", drawn))
-    inner.append(wide_run(plus_one, (f"tick {i}",), (f"tick {i}",)))
-    due = wide_run(unchanged, (f"due {i}", "start"), (f"is due {i}", "now"))
-    return [due, If(f"is due {i}", inner)]
+    wide = [STEPS, *(f"tick {i}" for i in range(len(blocks.equations.system.schedule)))]
+    return [
+        Sample(Block(unchanged, own, [f"final {n}" for n in own], wide=own is wide))
+        for own in (narrow, wide)
+    ]
 
 
 class Timetable(NamedTuple):

@@ -7,14 +7,13 @@ ask for numbers, events that are truth values. A run is bit for bit that of `rm.
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from remora.components.system import System
-from remora.errors import SimulationError, SimulationWarning
+from remora.errors import SimulationError
 from remora.simulation.batch.batch_inputs import BatchInputs
 from remora.simulation.batch.batch_phases import BatchRuns, BatchSettings
 from remora.simulation.batch.result import FAILED
@@ -51,9 +50,7 @@ def runs_in_turn(
             continue
         try:
             place = tuple(int(i) for i in np.unravel_index(k, inputs.batch)) if inputs.batch else 0
-            with warnings.catch_warnings():  # the batch has warned of its starts
-                warnings.filterwarnings("ignore", ".*joint .* starts at", SimulationWarning)
-                run = run_alone(system, inputs.parameters, inputs.batch, arguments, place)
+            run = run_alone(system, inputs.parameters, inputs.batch, arguments, place)
         except SimulationError as error:
             if not isinstance(error.recording, Recording):
                 raise

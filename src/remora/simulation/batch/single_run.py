@@ -11,7 +11,7 @@ import numpy as np
 from remora.algebra.array_ops import Array, asarray
 from remora.components.system import System
 from remora.errors import InvalidValue, RemoraError
-from remora.simulation.engine.simulate import simulate
+from remora.simulation.engine.simulate import prepare_run
 from remora.simulation.inputs.events import Event
 from remora.simulation.inputs.phases import Phase
 from remora.simulation.inputs.run_settings import Integrator, Physics, Record
@@ -55,7 +55,7 @@ def run_alone(
     system: System, parameters: Mapping[str, Array], shape: tuple[int, ...], of: RunArguments,
     index: Any,
 ) -> Recording:  # fmt: skip
-    """Return one run of a batch as a recording.
+    """Return one run of a batch as a recording; the batch has warned of its start.
 
     Args:
         system: the robot with its components.
@@ -76,12 +76,13 @@ def run_alone(
     phases = of.phases
     if of.loads:
         phases = (replace(phases[0], **{what: x[number] for what, x in of.loads.items()}),)
-    return simulate(
+    record = Record(of.sample, note=f"run {number} of a batch", progress=False)
+    run = prepare_run(
         made, of.q[number], of.v[number], phases, events=of.events,
         integrator=replace(of.integrator, step_to_samples=True), physics=of.physics,
-        record=Record(of.sample, note=f"run {number} of a batch", progress=False),
-        start=of.start, seed=(of.seed, int(of.run[number])),
+        record=record, start=of.start, seed=(of.seed, int(of.run[number])),
     )  # fmt: skip
+    return run.run(record)
 
 
 def _place(index: Any, shape: tuple[int, ...]) -> tuple[int, ...]:

@@ -32,9 +32,10 @@ from remora.simulation.program.event_search import (
     RESET,
     dense_output,
 )
-from remora.simulation.program.run_blocks import LOADS, MOTIONS, RECORD, UPDATE
+from remora.simulation.program.run_blocks import MEASURE, RECORD, UPDATE
 from remora.simulation.program.run_equations import FORWARD_DYNAMICS
 from remora.simulation.program.run_program import CHECK_MOTIONS, CHECK_STABLE, DENSE, STEP
+from remora.simulation.program.step_blocks import LOADS, MOTIONS
 
 #: Part of a step over which the slope of an event function is found.
 AHEAD = 1e-5
@@ -90,6 +91,7 @@ class HostedParts:
             AT_NODES[0]: self._at_nodes(NODES),
             AT_FINE_NODES[0]: self._at_nodes(FINE_NODES),
             LOADS: self._loads, MOTIONS: self._motions, RECORD: self._record,
+            MEASURE: self._measured,
             CHECK_MOTIONS: self._check_motions, CHECK_STABLE: self._check_stable,
         }  # fmt: skip
         if self._system.large:
@@ -286,6 +288,13 @@ class HostedParts:
             return np.concatenate([after, z[size:]])
 
         return updated
+
+    def _measured(self, t: Array, q: Array, v: Array, x: Array, z: Array) -> Array:
+        """Return z with the true motion that components measure, see `RunEquations.with_motion`."""
+        system = self._system
+        assert system.components is not None
+        system.z = z[: system.z.size]
+        return system.with_motion(float(t[0]), q, v, x, z)
 
     def _record(self, t: Array, q: Array, v: Array, x: Array, work: Array, z: Array) -> Array:
         """Return a record: time, state, works, loads and signals, see `RunBlocks.record`."""

@@ -23,7 +23,7 @@ from remora.dynamics.forces.equations_of_motion import (
     state_derivative,
     state_derivative_near,
 )
-from remora.dynamics.formulations import forward_dynamics
+from remora.dynamics.formulations import forward_dynamics, hybrid_dynamics
 from remora.dynamics.kernels.compiled import CompiledRobot
 from remora.dynamics.kernels.kernel_memory import kernel
 from remora.dynamics.kernels.tree_recursions import RECURSIONS, uses_loops
@@ -39,7 +39,7 @@ from remora.simulation.phase.latched_numbers import LatchedNumbers
 from remora.simulation.phase.phase_loads import PhaseLoads
 from remora.simulation.phase.rates_jacobian import assembled, finite_differences, losses_near
 from remora.simulation.phase.stop_contacts import StopContacts
-from remora.simulation.program.run_equations import LargeDynamics
+from remora.simulation.program.run_equations import LargeDynamics, with_motion
 from remora.simulation.systems.component_evaluation import ComponentEvaluator
 from remora.simulation.systems.system_equations import component_response, system_rates
 from remora.simulation.systems.system_kernels import BoundSystemKernel, SystemKernel
@@ -368,6 +368,24 @@ class PhaseDynamics:
             return self.loads(t, q, v, x)
         finally:
             stops.contact = during
+
+    def with_motion(self, t: float, q: Array, v: Array, x: Array, z: Array) -> Array:
+        """Return z `(nz,)` with the true motion at a state, see `RunEquations.with_motion`."""
+        assert self.components is not None
+        tau, lost, wrenches = self.loads_seen(t, q, v, x)
+        model, given = self.model, {}
+        if self.held:
+            vdot = self.motions.accelerations(t)
+            given = {name: vdot[self.robot.joints[name].v] for name in self.held}
+        pushed = () if wrenches is None else (wrenches,)
+        if self.large:
+            rate = self._driven(q, v, tau + lost, *pushed)
+        else:
+            rate, _ = hybrid_dynamics(
+                self.robot, q, v, tau + lost, given, wrenches, model.formulation
+            )
+        place = self.components.system.motion_place
+        return with_motion(place, self.robot, z, rate, q, v, tau, wrenches, model.passive)
 
     def signals(self, t: float, q: Array, v: Array, x: Array) -> Array:
         """Return all signals and states of the components as one vector."""

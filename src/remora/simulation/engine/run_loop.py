@@ -26,10 +26,11 @@ from remora.simulation.engine.phase_program import (
 )
 from remora.simulation.engine.progress import ProgressReporter
 from remora.simulation.engine.reduced_phase_dynamics import phase_dynamics
-from remora.simulation.engine.step_faults import StepFaults, StepperSettings
+from remora.simulation.engine.step_faults import StepFaults
 from remora.simulation.inputs.events import Action, Event, EventMonitor
 from remora.simulation.inputs.phases import Phase, check_reach, total_duration
 from remora.simulation.inputs.robot_loads import refuse_torque_of_held
+from remora.simulation.inputs.run_settings import Integrator
 from remora.simulation.integrators.step_control import refuse_unresolved
 from remora.simulation.phase.latched_numbers import latched_in_phase
 from remora.simulation.phase.run_state import RunState
@@ -44,8 +45,6 @@ from remora.simulation.storage.recorder import Recorder
 #: Calls of the program whose rows are recorded together.
 MOST_PARTS = 64
 _NOTHING = np.zeros(0)
-#: Initial step size of adaptive methods, s.
-FIRST_STEP = 1e-3
 
 
 class RunPlan(NamedTuple):
@@ -53,12 +52,11 @@ class RunPlan(NamedTuple):
 
     Attributes:
         model: the robot and its equations.
-        stepping: settings of the step size control.
+        integrator: settings of the steps, with the method.
         phases: the phases.
         events: events watched in all phases.
         limits: treatment of violated joint limits; None: ignore.
         times: sample times, `(n,)`, the start first; None: every step.
-        step_to_samples: whether steps end at every sample.
         breaks: times that no step crosses, s.
         seed: seed of the components' noise.
         run: index of the run in its study.
@@ -66,12 +64,11 @@ class RunPlan(NamedTuple):
     """
 
     model: RunSettings
-    stepping: StepperSettings
+    integrator: Integrator
     phases: tuple[Phase, ...]
     events: tuple[Event, ...]
     limits: Action | None
     times: Array | None
-    step_to_samples: bool
     breaks: tuple[float, ...]
     seed: int = 0
     run: int = 0
@@ -347,7 +344,7 @@ class RunLoop:
             drive = PhaseLoop(
                 system, state, self._updates, program,
                 functools.partial(self._program, planned, called=True),
-                StepFaults(system, state, plan.stepping, watch), self._advanced, self._following,
+                StepFaults(system, state, plan.integrator, watch), self._advanced, self._following,
                 start, self._pause, first_row,
             )  # fmt: skip
             self._drive = drive
@@ -368,20 +365,16 @@ class RunLoop:
         self, index: int, phase: Phase, system: PhaseDynamics, watch: EventMonitor
     ) -> PhasePlan:
         """Return what the program of a phase is made of."""
-        plan, own, model = self._plan, self._plan.stepping, self._model
+        plan, own, model = self._plan, self._plan.integrator, self._model
         updates = () if model.system is None else model.system.schedule
         refuse_unresolved(self._start, self._end, [p.duration for p in plan.phases], updates)
-        step = FIRST_STEP if own.step is None else own.step
-        control = StepControl(
-            own.integrator.tableau, step, own.rtol, own.atol, own.max_step, own.max_steps
-        )
         steps = plan.times is None
         recorded = Recorded(
-            single=True, steps=steps, dense=not (steps or plan.step_to_samples), shown=plan.paused
+            single=True, steps=steps, dense=not (steps or own.step_to_samples), shown=plan.paused
         )  # fmt: skip
         everywhere = [e.on(plan.model.robot) for e in plan.events]
         return PhasePlan(
-            system, phase, watch, everywhere, own.integrator, control, recorded, index == 0
+            system, phase, watch, everywhere, own.row, StepControl.of(own), recorded, index == 0
         )
 
     def _program(self, planned: PhasePlan, called: bool = False) -> PhaseProgram:

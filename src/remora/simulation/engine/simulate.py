@@ -28,7 +28,6 @@ from remora.simulation.engine.phase_dynamics import RunSettings
 from remora.simulation.engine.reduced_phase_dynamics import with_model
 from remora.simulation.engine.rounding import check_rounding
 from remora.simulation.engine.run_loop import RunLoop, RunPlan
-from remora.simulation.engine.step_faults import StepperSettings
 from remora.simulation.engine.stiffness import (
     MOST_EXPLICIT,
     STABLE,
@@ -42,6 +41,7 @@ from remora.simulation.inputs.phases import (
     is_phases,
     known_events,
     phases_of,
+    refuse_laws_without_estimate,
     total_duration,
 )
 from remora.simulation.inputs.run_settings import (
@@ -135,20 +135,8 @@ def simulate(
         locked=locked, events=events, integrator=integrator, physics=physics, record=record,
         start=start, seed=seed,
     )  # fmt: skip
-    refuse_batch_settings(record)
-    left, settings, folder = None, made.settings, record.folder
-    if record.resume:
-        assert folder is not None
-        robot, trusted = made.plan.model.robot, record.assume_unchanged
-        left = stopped_run(folder, robot, settings, made.acts(), trusted)
-        if left is not None:
-            settings["note"] = left.run.settings["note"]
-        if left is not None and left.run.status == "complete":
-            return left.run
-    with uninterrupted():
-        recorder = made.recorder(folder, left)
-    with interruptible():
-        return RunLoop(made.plan, recorder, made.start, made.q, made.v, record.progress).go()
+    made.warn_of_start()
+    return made.run(record)
 
 
 class PreparedRun(NamedTuple):
@@ -178,6 +166,28 @@ class PreparedRun(NamedTuple):
             fingerprints=None if out is None else self.acts,
             signals={} if system is None else signal_columns(system.signals),
         )  # fmt: skip
+
+    def warn_of_start(self) -> None:
+        """Warn the caller's caller if joints that are watched start beyond their limits."""
+        if self.plan.limits is not None:
+            warn_of_starts_beyond_limits(self.plan.model.robot, self.q, 3)
+
+    def run(self, record: Record) -> Recording:
+        """Make the run; one that is stored already is read."""
+        refuse_batch_settings(record)
+        left, settings, folder = None, self.settings, record.folder
+        if record.resume:
+            assert folder is not None
+            robot, trusted = self.plan.model.robot, record.assume_unchanged
+            left = stopped_run(folder, robot, settings, self.acts(), trusted)
+            if left is not None:
+                settings["note"] = left.run.settings["note"]
+            if left is not None and left.run.status == "complete":
+                return left.run
+        with uninterrupted():
+            recorder = self.recorder(folder, left)
+        with interruptible():
+            return RunLoop(self.plan, recorder, self.start, self.q, self.v, record.progress).go()
 
 
 def prepare_run(
@@ -231,17 +241,12 @@ def prepare_run(
     if constrained:
         _refuse_constrained(constrained[0], model)
     equations = with_model(equations, model, method, parts, q, v)
-    stepping = StepperSettings(
-        steps.row, steps.rtol, steps.atol, steps.step, steps.max_step, steps.max_steps
-    )
     if method in ("dop853", "dopri5") and not constrained:
         check_rounding(robot, q, v, steps.rtol, steps.atol, end - start, steps.max_steps, 3)
     if steps.step is not None and math.isfinite(steps.row.stable):
         longest = min(steps.step, end - start)
         warn_of_unstable_steps(robot, q, longest, _always_held(robot, parts), stacklevel=3)
     limits = physics.limits or "record"
-    if limits != "ignore":
-        warn_of_starts_beyond_limits(robot, q, 3)
     times = sample_times(record.sample, start, end)
     settings = {
         "q": q.tolist(), "v": v.tolist(), "start": start, "duration": end - start,
@@ -271,11 +276,11 @@ def prepare_run(
     if system is not None:
         names = known_events(system, parts, events, watched is not None)
         check_events(system.event_places, names)
+    refuse_laws_without_estimate(system, parts)
     everywhere = () if single else events
     breaks = tuple(steps.breaks)
     landings = breaks if system is None else (*breaks, *system.breaks)
-    plan = RunPlan(equations, stepping, parts, everywhere, watched, times, steps.step_to_samples,
-                   landings, seed, run)  # fmt: skip
+    plan = RunPlan(equations, steps, parts, everywhere, watched, times, landings, seed, run)
 
     def acts() -> Acting:
         given = acting(parts, everywhere, single=single)

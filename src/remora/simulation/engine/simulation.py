@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 import math
 from collections.abc import Sequence
@@ -18,7 +19,7 @@ from remora.model.arguments import number
 from remora.model.robot import Robot
 from remora.simulation.engine.interrupts import interruptible
 from remora.simulation.engine.run_loop import PausedRun, RunLoop
-from remora.simulation.engine.simulate import prepare_run, refuse_batch_settings
+from remora.simulation.engine.simulate import PreparedRun, prepare_run, refuse_batch_settings
 from remora.simulation.inputs.loads import InputValue, Load, is_mapping
 from remora.simulation.inputs.phases import Phase
 from remora.simulation.inputs.robot_loads import LOADS, load_of, refuse_torque_of_held
@@ -110,6 +111,11 @@ class Simulation:
                 raise RemoraError("inputs are those of components: pass a System")
             robot = _with_inputs(robot, names)
         made = prepare_run(robot, q, v, duration, **settings)
+        made.warn_of_start()
+        self._begin(made)
+
+    def _begin(self, made: PreparedRun) -> None:
+        self._made = made
         self._plan = made.plan._replace(paused=True)
         self._recorder = made.recorder()
         self._loop = RunLoop(self._plan, self._recorder, made.start, made.q, made.v, False)
@@ -315,6 +321,29 @@ class Simulation:
         self._loop.rewind(saved.run)
         if saved.ended:
             self._go(self._t)
+
+    def __getstate__(self) -> tuple[PreparedRun, SavedState]:
+        """Return what a copy is made of, for `pickle`: the settings of the run and its state."""
+        return self._made._replace(acts=dict), self.save()._replace(owner=None)
+
+    def __setstate__(self, state: tuple[PreparedRun, SavedState]) -> None:
+        """Begin the run again, and go to the state."""
+        made, saved = state
+        self._begin(made)
+        self.restore(saved._replace(owner=self))
+
+    def __copy__(self) -> Simulation:
+        """Return a simulation at the same state: two cannot share one."""
+        return copy.deepcopy(self)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Simulation:
+        """Return a simulation at the same state; both share what does not change."""
+        model = self._plan.model
+        memo |= {id(x): x for x in (model.robot, model.system) if x is not None}
+        copied = type(self).__new__(type(self))
+        copied._begin(self._made)
+        copied.restore(copy.deepcopy(self.save()._replace(owner=None), memo)._replace(owner=copied))
+        return copied
 
     def recording(self) -> Recording:
         """Return the recording up to `t`; at the end of the run, that of `rm.simulate`."""

@@ -13,7 +13,7 @@ from remora.simulation.engine.phase_dynamics import PhaseDynamics
 from remora.simulation.engine.resets import state_after_reset
 from remora.simulation.engine.rounding import rounding_of
 from remora.simulation.inputs.events import EventMonitor, MonitoredCondition
-from remora.simulation.integrators.table import Method
+from remora.simulation.inputs.run_settings import Integrator
 from remora.simulation.phase.run_state import RunState
 from remora.simulation.program.event_search import (
     BAD_EVENT,
@@ -26,27 +26,6 @@ from remora.simulation.systems.component_faults import name_in_memory
 
 #: The cause of a failed step is looked for until so much later, s.
 AHEAD = 1e-6
-
-
-class StepperSettings(NamedTuple):
-    """Settings of the step size control.
-
-    Attributes:
-        integrator: the integration method.
-        rtol: relative error tolerance of a step.
-        atol: absolute error tolerance of a step.
-        step: step size of a method without error estimate, s; otherwise the initial step size, or
-            None to choose one automatically.
-        max_step: maximum step size, s.
-        max_steps: maximum number of steps of an adaptive method.
-    """
-
-    integrator: Method
-    rtol: float
-    atol: float
-    step: float | None
-    max_step: float
-    max_steps: int
 
 
 class FailedStep(NamedTuple):
@@ -73,17 +52,17 @@ class StepFaults:
     """Explains the faults of a phase."""
 
     def __init__(
-        self, system: PhaseDynamics, state: RunState, stepping: StepperSettings, watch: EventMonitor
+        self, system: PhaseDynamics, state: RunState, integrator: Integrator, watch: EventMonitor
     ) -> None:
         """Initialize.
 
         Args:
             system: equations of the phase.
             state: state of the run, that before the step.
-            stepping: settings of the step size control.
+            integrator: settings of the steps, with the method.
             watch: the conditions of the phase.
         """
-        self._system, self._state, self._stepping, self._watch = system, state, stepping, watch
+        self._system, self._state, self._integrator, self._watch = system, state, integrator, watch
 
     def refuse(self, failed: FailedStep) -> NoReturn:
         """Raise the error of a step that failed: it names the cause, if a component is one."""
@@ -122,14 +101,14 @@ class StepFaults:
     # Steps ----------------------------------------------------------------------------------------
 
     def _bad_step(self, failed: FailedStep) -> str:
-        own, h = self._stepping, failed.length
-        if own.integrator.error_order and failed.tried > own.max_steps:
+        own, h = self._integrator, failed.length
+        if own.row.error_order and failed.tried > own.max_steps:
             return (
                 f"{own.max_steps} steps were not enough (the last is of {h:.3g} s): "
                 f"{self._slowed(h)}"
             )
         self._blame(h)
-        if not own.integrator.error_order:
+        if not own.row.error_order:
             return (
                 f"a step of {h:g} s leads to a state that is not finite, or cannot be solved: use "
                 f"a shorter `step`; for stiff equations integrator='radau'{self._largest()}"
@@ -168,7 +147,7 @@ class StepFaults:
             rate: of y there.
             h: its length, s.
         """
-        system, t, method = self._system, self._state.t, self._stepping.integrator
+        system, t, method = self._system, self._state.t, self._integrator.row
         if method.step is not None:
             method.step(system, t, y, rate, h, np.full(y.size, np.inf), True)
             return
@@ -179,7 +158,7 @@ class StepFaults:
 
     def _slowed(self, h: float) -> str:
         """Return why steps of this length may have been so many."""
-        robot, state, own = self._system.robot, self._state, self._stepping
+        robot, state, own = self._system.robot, self._state, self._integrator
         found = rounding_of(robot, state.q, state.v, own.rtol, own.atol)
         if found is not None and found.step < 10.0 * h:
             return found.described(own.atol)

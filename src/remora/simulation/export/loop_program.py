@@ -31,6 +31,7 @@ from remora.codegen.integration.statements import (
     Statement,
     While,
     unchanged,
+    wide_run,
 )
 from remora.codegen.ir.graph import Signature
 from remora.components.system import ScheduledUpdate
@@ -38,8 +39,8 @@ from remora.simulation.batch.batch_phases import NUDGE, BatchPhase
 from remora.simulation.batch.lockstep_program import lockstep_program
 from remora.simulation.integrators import tableaus
 from remora.simulation.program.event_search import FIRST, NEVER, NEXT, NOT_ENTERED, RUNNING
-from remora.simulation.program.run_blocks import RunBlocks, wide_run
-from remora.simulation.program.run_equations import parameter_name, reads
+from remora.simulation.program.run_blocks import RunBlocks
+from remora.simulation.program.run_equations import parameter_name
 from remora.simulation.program.run_program import Recorded, run_program
 
 #: Name of the noise among the arguments of a call, if it is given; of `input noise` in a program.
@@ -70,22 +71,10 @@ class LoopBlocks(RunBlocks):
         """Return no streams: nothing is drawn."""
         return {}
 
-    def update(self, update: ScheduledUpdate, t: str, noise: Mapping[str, str]) -> Run:
-        """Return the statement of one scheduled update of z."""
-        equations = self.equations
-
-        def changed(t: Array, q: Array, v: Array, x: Array, z: Array, *data: Array) -> Array:
-            now = equations.instant(t, q, v, x, z, data)
-            if update.kind == "release":
-                return now.released(update.names)
-            given = [s.name for s in equations.forces.inputs]
-            normals = data[given.index(NOISE)] if NOISE in given else np.zeros(0)
-            return now.ticked(update.names, normals)
-
-        arguments = [Signature(t, (1,)), *self.state, *equations.data]
-        wide = self.dtype == "float32" and reads(changed, arguments, t)
-        names = (t, "q", "v", "x", "z", *equations.data_names)
-        return Run(Block(changed, names, ("z",), wide=wide))
+    def normals(self, drawn: Mapping[str, Array], data: Sequence[Array]) -> Array:
+        """Return the numbers that are given."""
+        given = [s.name for s in self.equations.forces.inputs]
+        return data[given.index(NOISE)] if NOISE in given else np.zeros(0)
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 
 from remora.algebra.array_ops import Array
+from remora.components.component import Component
 from remora.components.system import System
 from remora.errors import RemoraError
 from remora.model.arguments import by_name, flag, is_several, names, seconds, shown, word
 from remora.model.joints import kind
 from remora.model.robot import Joint, Robot
 from remora.simulation.inputs.events import Event, limit_names, listed_events
-from remora.simulation.inputs.loads import LoadLike, described, kept
+from remora.simulation.inputs.loads import LoadLike, Sum, described, kept
 from remora.simulation.inputs.moves import Move
 from remora.simulation.inputs.profiles import Motion
 from remora.simulation.inputs.reach_move import ReachMove
@@ -240,6 +241,27 @@ def known_events(
     found = [str(event) for event in system.events]
     found += [event.name for part in (events, *(p.events for p in phases)) for event in part]
     return [*found, *(limit_names(system.robot) if limits else ())]
+
+
+def refuse_laws_without_estimate(system: System | None, phases: Iterable[Phase]) -> None:
+    """Raise if a law that acts as a load would read the true state beside an estimate of it."""
+    if system is None:
+        return
+    estimates = [name for name, c in system.components.items() if c.estimates_state]
+    for phase in phases if estimates else ():
+        for law in _listed(phase.torque):
+            if isinstance(law, Component) and law.uses_design:
+                raise RemoraError(
+                    f"torque: {type(law).__name__} would read the true state, which the system "
+                    f"estimates in {estimates[0]!r}: make it a component of the system"
+                )
+
+
+def _listed(load: Any) -> list[Any]:
+    """Return the parts of a load."""
+    if not isinstance(load, Sum):
+        return [load]
+    return [part for own in load.parts for part in _listed(own)]
 
 
 def is_phases(duration: Any) -> bool:

@@ -12,7 +12,7 @@ Limits of joints are events, too, and so are elastic stops at them: contact begi
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -46,6 +46,7 @@ from remora.codegen.integration.statements import (
     Run,
     Statement,
     unchanged,
+    wide_run,
 )
 from remora.components.run_signals import event_key, occurred
 from remora.dynamics.forces.passive_forces import stop_overlaps, stop_rates
@@ -54,7 +55,7 @@ from remora.model.joints import kind
 from remora.model.robot import Robot
 from remora.model.state import integrate, normalize
 from remora.simulation.program.event_conditions import event_names
-from remora.simulation.program.run_blocks import RunBlocks, one, plus_one, wide_run
+from remora.simulation.program.run_blocks import RunBlocks, one, plus_one
 from remora.simulation.program.run_equations import RunEquations
 
 #: Status of a run.
@@ -80,8 +81,11 @@ SHORTEST = 1e-30
 #: its neighbours than this part of its size.
 NODES, FINE_NODES = (tuple(i / n for i in range(n + 1)) for n in (8, 64))
 ROUGH = 0.02
-#: Cells of the loop over nodes, see `EventSearch.inside`.
+#: Cells of the loop over nodes, see `_Nodes`; of the location of an event, see `_Bracket`; and what
+#: nodes read of a step, see `_Step`.
 NODE_CELLS = ("g node", "slope node", "g older", "slope older", "hidden", "later", "changes")
+BRACKET_CELLS = ("low bracket", "high bracket", "side", "final", "search", "g low", "g high")
+STEP_CELLS = ("jumped", "t", "length", "q", "v", "x", "z", "dense trial")
 #: Functions of Python that single runs call, see `HostedPart`: the functions of events, with the
 #: cell of what it computes; resets, which have a number.
 EVENTS, CALLED, RESET = "event functions", "called events", "reset"
@@ -98,6 +102,99 @@ MOST_EVENTS, CHATTER_TIME = 1000.0, 1e-6
 #: chattering: an event function that stays at zero changes its sign by rounding all the time.
 MOST_TRIES = 50_000.0
 _EPS = float(np.finfo(float).eps)
+
+
+class _Nodes(NamedTuple):
+    """What the search within a step knows after a node.
+
+    Attributes:
+        g: event functions at the node, `(n,)`.
+        slope: their derivatives by θ.
+        older: event functions at the node before.
+        slope_older: their derivatives there.
+        hidden: fraction of the step after which the first crossing shows; 2: there is none yet.
+        later: whether it is not at the start of the step.
+        changes: number of changes of sign.
+        rough: whether a function is no cubic between the nodes, `(1,)`.
+    """
+
+    g: Array
+    slope: Array
+    older: Array
+    slope_older: Array
+    hidden: Array
+    later: Array
+    changes: Array
+    rough: Array
+
+
+class _Step(NamedTuple):
+    """A step that is searched for events.
+
+    Attributes:
+        jumped: event functions that jumped through zero at its start, `(n,)`.
+        t: time at its start, `(1,)`, s.
+        length: `(1,)`, s.
+        q: configuration at its start, `(nq,)`.
+        v: velocity there, `(nv,)`.
+        x: continuous states there, `(nx,)`.
+        z: discrete states, `(nz,)`.
+        dense: coefficients of its dense output, `(degree, ny)`.
+    """
+
+    jumped: Array
+    t: Array
+    length: Array
+    q: Array
+    v: Array
+    x: Array
+    z: Array
+    dense: Array
+
+
+class _Bracket(NamedTuple):
+    """Two lengths of a step between which the first of its events occurs.
+
+    Attributes:
+        low: the shorter one, `(1,)`, s.
+        high: the longer one, s; 0: there is no bracket.
+        side: 1 or -1: which of them the last try has replaced.
+        final: whether the next try is the last.
+        tries: number of tries.
+        g_low: event functions after the shorter one, `(n,)`.
+        g_high: after the longer one.
+    """
+
+    low: Array
+    high: Array
+    side: Array
+    final: Array
+    tries: Array
+    g_low: Array
+    g_high: Array
+
+    def narrowed(self, hit: Array, length: Array, g: Array) -> _Bracket:
+        """Return the bracket after a try, by the Illinois method.
+
+        Args:
+            hit: whether an event has occurred, `(1,)`.
+            length: that was tried, `(1,)`, s.
+            g: event functions after it, `(n,)`.
+        """
+        same = select(hit, less(0.5, self.side), less(self.side, -0.5))
+        return self._replace(
+            low=select(hit, self.low, length), high=select(hit, length, self.high),
+            side=select(hit, 1.0, -1.0),
+            g_low=select(hit, select(same, 0.5 * self.g_low, self.g_low), g),
+            g_high=select(hit, g, select(same, 0.5 * self.g_high, self.g_high)),
+        )  # fmt: skip
+
+    def is_narrow(self, close: Array) -> Array:
+        """Return whether its ends are closer than `close`, s, or nothing is between them."""
+        width = self.high - self.low
+        middle = self.low + 0.5 * width
+        apart = flag(less(self.low, middle)) * flag(less(middle, self.high))
+        return negated(less(0.5, flag(less(close, width)) * apart))
 
 
 class EventSearch:
@@ -360,62 +457,16 @@ class EventSearch:
 
         Between nodes, event functions are taken to be cubics; their extrema are the points where
         they may have changed sign. The state between the ends is the dense output of the method,
-        with the coefficients `dense trial`. `hidden` is the fraction of the step after which the
-        first crossing shows, 2 if there is none, `later` whether it is not at the start, `changes`
-        the number of changes of sign.
+        with the coefficients `dense trial`.
         """
-        nv, robot, count = self._robot.nv, self._robot, self.functions
-        resets, limits, called = bool(self._resets), self._limits, bool(self._called)
+        count, resets, called = self.functions, bool(self._resets), bool(self._called)
 
-        def inside(
-            row: Array, g: Array, g_end: Array, before: Array, slope_before: Array, older: Array,
-            slope_older: Array, hidden: Array, later: Array, changes: Array, rough: Array,
-            jumped: Array, t: Array, length: Array, q: Array, v: Array, x: Array, z: Array,
-            dense: Array, *rest: Array,
-        ) -> tuple[Array, ...]:  # fmt: skip
+        def inside(row: Array, g: Array, g_end: Array, *rest: Array) -> tuple[Array, ...]:
+            made, step = len(NODE_CELLS) + 1, len(STEP_CELLS)
+            seen, within = _Nodes(*rest[:made]), _Step(*rest[made : made + step])
+            rest = rest[made + step :]
             node, width, first, last, third, fine = (row[i : i + 1] for i in range(6))
-            y, rate = dense_output(dense, node)
-            others = rest[1:] if resets else rest
-            called_here: list[Array] = []
-            if called:  # the rest of the row selects the node
-                called_here = [np.sum(row[6:, None] * part, axis=0) for part in others[-2:]]
-                others = others[:-2]
-            near: list[Array] = []
-            if limits is not None:
-                near = limits.along(q, v, y, rate)
-            curved, bent = np.zeros(0), np.zeros(0)
-            if called and not self._stops:
-                curved, bent = called_here
-            elif not near or count > near[0].shape[0]:
-                symbol = casadi.SX.sym("ahead")
-                ahead = asarray(symbol).reshape((1,))
-                nx, there = x.shape[0], y + ahead * rate
-                state = (
-                    integrate(robot, q, there[:nv]), v + there[nv : 2 * nv],
-                    x + there[2 * nv : 2 * nv + nx],
-                )  # fmt: skip
-                now = t + (node + ahead) * length
-                values = self._values(now, *state, z, others, limits=False)
-                expression = casadi.vertcat(*values.tolist())
-
-                def at_node(found: Any) -> Array:
-                    placed = casadi.densify(casadi.substitute(found, symbol, 0.0))
-                    return asarray(placed).reshape((-1,))
-
-                curved, bent = at_node(expression), at_node(casadi.jacobian(expression, symbol))
-                if called:  # these do not depend on `ahead`
-                    events = len(self._events)
-                    curved, bent = (
-                        concatenate([own, part[events:]])
-                        for own, part in zip(called_here, (curved, bent), strict=True)
-                    )
-            here, slope = curved, bent
-            if near:
-                events = len(self._events)
-                here, slope = (
-                    concatenate([a[:events], b, a[events:]])
-                    for a, b in zip((curved, bent), near, strict=True)
-                )
+            here, slope = self._at_node(row, within, rest[1:] if resets else rest)
             # a slope may not exist, as that of a norm at zero
             slope = select(less(absolute(slope), 1e300), slope, 0.0)
             here = select(less(0.5, last), g_end, here)
@@ -432,29 +483,28 @@ class EventSearch:
                 here = select(less(0.5, _still(way, here)), g, here)
                 returned = [g]
             # a function that has just jumped through zero may return before the end of the step
-            begin = select(less(0.5, jumped), here, g)
+            begin = select(less(0.5, within.jumped), here, g)
             found, apart, new = self._first_crossing(
-                before, width * slope_before, here, width * slope, node - width, width
+                seen.g, width * seen.slope, here, width * slope, node - width, width
             )
-            known = less(hidden, 1.5)
-            found, apart = select(known, hidden, found), select(known, later, apart)
+            known = less(seen.hidden, 1.5)
+            found, apart = select(known, seen.hidden, found), select(known, seen.later, apart)
             hidden, later = select(is_first, 2.0, found), select(is_first, 0.0, apart)
-            changes = select(is_first, 0.0, changes + new)
-            middle = 0.5 * (older + here) + 0.25 * width * (slope_older - slope)
-            size = absolute(older) + absolute(before) + absolute(here)
-            off = flag(less(ROUGH * size, absolute(before - middle))) * third
+            changes = select(is_first, 0.0, seen.changes + new)
+            middle = 0.5 * (seen.older + here) + 0.25 * width * (seen.slope_older - slope)
+            size = absolute(seen.older) + absolute(seen.g) + absolute(here)
+            off = flag(less(ROUGH * size, absolute(seen.g - middle))) * third
             if called:  # one that is constant may be a step function
-                still = negated(less(0.0, absolute(older - before) + absolute(before - here)))
+                still = negated(less(0.0, absolute(seen.older - seen.g) + absolute(seen.g - here)))
                 own = np.arange(count) < len(self._events)
                 off = larger(off, flag(still) * third * own)
-            rough = larger(select(is_first, rough * fine, rough), largest(each(off)))
+            rough = larger(select(is_first, seen.rough * fine, seen.rough), largest(each(off)))
             now = select(is_first, begin, here)
-            return now, slope, before, slope_before, hidden, later, changes, rough, *returned
+            return now, slope, seen.g, seen.slope, hidden, later, changes, rough, *returned
 
         made = (*NODE_CELLS, "rough")
         more = ("rebound",) if resets else ()
-        state = ("jumped", "t", "length", "q", "v", "x", "z", "dense trial")
-        reads = ("node", "g", "g end", *made, *state, *more, *self._touched, *self._names)
+        reads = ("node", "g", "g end", *made, *STEP_CELLS, *more, *self._touched, *self._names)
         writes = (*made, *(("g",) if resets else ()))
         if called:  # Python computes the functions at all nodes at once
             found: list[Statement] = []
@@ -462,7 +512,7 @@ class EventSearch:
                 nodes, fine = (NODES, 0.0) if name == AT_NODES[0] else (FINE_NODES, 1.0)
                 rows = np.concatenate([_node_rows(nodes, fine), np.eye(len(nodes))], axis=1)
                 look = wide_run(inside, (*reads, *values), writes)
-                asked = [Host(name, state[1:], values), For(rows, [look], "node")]
+                asked = [Host(name, STEP_CELLS[1:], values), For(rows, [look], "node")]
                 found += [If("rough", asked)] if fine else asked
             return found
         rows = np.concatenate([_node_rows(NODES, 0.0), _node_rows(FINE_NODES, 1.0)])
@@ -476,6 +526,57 @@ class EventSearch:
             If("use node", [wide_run(inside, reads, writes)]),
         ]
         return [For(rows, search, "node")]
+
+    def _at_node(
+        self, row: Array, step: _Step, others: Sequence[Array]
+    ) -> tuple[Array, Array]:  # fmt: skip
+        """Return the event functions and their slopes by θ at a node of a step, `(n,)` each.
+
+        Args:
+            row: of the node, see `_node_rows`.
+            step: the step.
+            others: what event functions read besides time and state; if Python computes them, then
+                their values and slopes at all nodes, which the rest of the row selects from.
+        """
+        nv, events, limits = self._robot.nv, len(self._events), self._limits
+        node, called = row[:1], list[Array]()
+        if self._called:
+            called = [np.sum(row[6:, None] * part, axis=0) for part in others[-2:]]
+            others = others[:-2]
+        y, rate = dense_output(step.dense, node)
+        near = [] if limits is None else limits.along(step.q, step.v, y, rate)
+        curved, bent = np.zeros(0), np.zeros(0)
+        if called and not self._stops:
+            curved, bent = called
+        elif not near or self.functions > near[0].shape[0]:
+            symbol = casadi.SX.sym("ahead")
+            ahead = asarray(symbol).reshape((1,))
+            nx, there = step.x.shape[0], y + ahead * rate
+            state = (
+                integrate(self._robot, step.q, there[:nv]), step.v + there[nv : 2 * nv],
+                step.x + there[2 * nv : 2 * nv + nx],
+            )  # fmt: skip
+            now = step.t + (node + ahead) * step.length
+            values = self._values(now, *state, step.z, others, limits=False)
+            expression = casadi.vertcat(*values.tolist())
+
+            def at_node(found: Any) -> Array:
+                placed = casadi.densify(casadi.substitute(found, symbol, 0.0))
+                return asarray(placed).reshape((-1,))
+
+            curved, bent = at_node(expression), at_node(casadi.jacobian(expression, symbol))
+            if called:  # these do not depend on `ahead`
+                curved, bent = (
+                    concatenate([own, part[events:]])
+                    for own, part in zip(called, (curved, bent), strict=True)
+                )
+        if not near:
+            return curved, bent
+        here, slope = (
+            concatenate([a[:events], b, a[events:]])
+            for a, b in zip((curved, bent), near, strict=True)
+        )
+        return here, slope
 
     def _first_crossing(
         self, f0: Array, s0: Array, f1: Array, s1: Array, start: Array, width: Array
@@ -512,10 +613,10 @@ class EventSearch:
         finest = float(np.finfo(self._blocks.dtype).eps) if self._blocks.dtype == "float32" else 0.0
 
         def locate(
-            accept: Array, t: Array, length: Array, low: Array, high: Array, side: Array,
-            final: Array, search_count: Array, g: Array, g_end: Array, hidden: Array,
-            jumped: Array, changes: Array, nodes: Array, g_low: Array, g_high: Array, *rest: Array,
+            accept: Array, t: Array, length: Array, g: Array, g_end: Array, jumped: Array,
+            nodes: Array, hidden: Array, changes: Array, *rest: Array,
         ) -> tuple[Array, ...]:  # fmt: skip
+            bracket, rest = _Bracket(*rest[: len(BRACKET_CELLS)]), rest[len(BRACKET_CELLS) :]
             searched = less(0.5, nodes)
             hidden, changes = select(searched, hidden, 2.0), select(searched, changes, 0.0)
             close = LOCATED * _EPS * (absolute(t) + length) + finest * length
@@ -523,7 +624,7 @@ class EventSearch:
             hit = crossed(g, g_end)
             if rest:  # what has not left zero has not come back to it
                 hit = hit * (1.0 - _still(rest[0], g_end))
-            any_hit, inside = largest(each(hit)), less(0.0, high)
+            any_hit, inside = largest(each(hit)), less(0.0, bracket.high)
             # crossings within the step that its ends do not show: a shorter step makes them visible
             hidden = select(less(0.5, jumped), SHORT, hidden)
             shown = hit * flag(less(changes, 1.5))  # the only one
@@ -535,68 +636,52 @@ class EventSearch:
             bulge = select(inside, 0.0, bulge)
             any_hit = any_hit * (1.0 - bulge)
             searching = select(less(0.5, any_hit), 1.0, select(inside, 1.0, 0.0))
-            # the bracket
-            first = flag(negated(inside)) * any_hit
-            low = select(less(0.5, first), 0.0, low)
-            g_low = select(less(0.5, first), g, g_low)
+            first = less(0.5, flag(negated(inside)) * any_hit)
+            bracket = bracket._replace(
+                low=select(first, 0.0, bracket.low), g_low=select(first, g, bracket.g_low)
+            )
             is_hit = less(0.5, any_hit)
-            same = select(is_hit, less(0.5, side), less(side, -0.5))
-            new_low, new_high = select(is_hit, low, length), select(is_hit, length, high)
-            new_g_low = select(is_hit, select(same, 0.5 * g_low, g_low), g_end)
-            new_g_high = select(is_hit, g_end, select(same, 0.5 * g_high, g_high))
-            new_side = select(is_hit, 1.0, -1.0)
-            width = new_high - new_low
-            middle = new_low + 0.5 * width
-            apart = flag(less(new_low, middle)) * flag(less(middle, new_high))
-            done = negated(less(0.5, flag(less(close, width)) * apart))
-            # the earliest zero of the secants
-            where = crossed(g_low, new_g_high) + crossed(new_g_low, new_g_high)
-            slope = new_g_low - new_g_high
-            zeros = new_g_low / select(less(0.0, absolute(slope)), slope, 1.0)
-            zeros = select(less(0.5, where), zeros, 2.0)
-            theta = larger(smaller(smallest(each(zeros)), 1.0), 0.0)
-            # from the ninth try on every third time the middle, which also gets over plateaus
-            third = search_count - 3.0 * floor(search_count / 3.0)
-            secant = less(select(less(search_count, 8.5), 0.0, third), 1.5)
-            guess = new_low + select(secant, theta, 0.5) * width
-            guess = larger(smaller(guess, new_high - 0.5 * close), new_low + 0.5 * close)
-            again = select(done, new_high, guess)
+            new = bracket.narrowed(is_hit, length, g_end)
+            done = new.is_narrow(close)
+            again = select(done, new.high, self._tried(new, bracket.g_low, close))
             # outcome
             search = less(0.5, searching)
             finished = select(done, flag(is_hit), 0.0)
-            finished = select(less(0.5, final), 1.0, finished)
+            finished = select(less(0.5, bracket.final), 1.0, finished)
             take = accept * select(search, finished, 1.0 - bulge)
             fired = hit * take * accept
             keep = accept * select(search, 1.0 - finished, 0.0)  # another try in the bracket
             going = less(0.5, keep)
             cut = select(less(0.5, bulge * accept), part * length, 0.0)
-            return (
-                take, select(going, again, length), select(going, new_low, 0.0),
-                select(going, new_high, 0.0),
-                select(going, new_side, 0.0), select(going, flag(done), 0.0),
-                select(going, search_count + 1.0, 0.0), cut,
-                new_g_low, new_g_high, fired, *each(fired),
-            )  # fmt: skip
+            kept = (new.low, new.high, new.side, flag(done), bracket.tries + 1.0)
+            after = (*(select(going, x, 0.0) for x in kept), new.g_low, new.g_high)
+            return (take, select(going, again, length), cut, fired, *each(fired), *after)
 
-        kept = ("low bracket", "high bracket", "side", "final", "search")
         flags = [f"fired {i}" for i in range(self.functions)]
-        reads = (
-            "accept",
-            "t",
-            "length",
-            *kept,
-            "g",
-            "g end",
-            "hidden",
-            "jumped",
-            "changes",
-            "nodes",
-            "g low",
-            "g high",
-        )
-        reads = (*reads, *(("rebound", "later") if self._resets else ()))
-        writes = ("accept", "length", *kept, "cut", "g low", "g high", "fired", *flags)
-        return [wide_run(locate, reads, writes)]
+        reads = ("accept", "t", "length", "g", "g end", "jumped", "nodes", "hidden", "changes")
+        more = ("rebound", "later") if self._resets else ()
+        writes = ("accept", "length", "cut", "fired", *flags, *BRACKET_CELLS)
+        return [wide_run(locate, (*reads, *BRACKET_CELLS, *more), writes)]
+
+    def _tried(self, bracket: _Bracket, g_low: Array, close: Array) -> Array:
+        """Return a length in a bracket, `(1,)`: the earliest zero of the secants, or the middle.
+
+        Args:
+            bracket: the bracket.
+            g_low: event functions after the shorter length, as they are, `(n,)`.
+            close: least distance from the ends of the bracket, `(1,)`, s.
+        """
+        low, high, _, _, tries, left, right = bracket
+        where = self._crossed(g_low, right) + self._crossed(left, right)
+        slope = left - right
+        zeros = left / select(less(0.0, absolute(slope)), slope, 1.0)
+        zeros = select(less(0.5, where), zeros, 2.0)
+        theta = larger(smaller(smallest(each(zeros)), 1.0), 0.0)
+        # from the ninth try on every third time the middle, which also gets over plateaus
+        third = tries - 3.0 * floor(tries / 3.0)
+        secant = less(select(less(tries, 8.5), 0.0, third), 1.5)
+        guess = low + select(secant, theta, 0.5) * (high - low)
+        return larger(smaller(guess, high - 0.5 * close), low + 0.5 * close)
 
     def progress(self) -> list[Statement]:
         """Return the check that events within a step do not keep the run from its end."""

@@ -32,6 +32,7 @@ from remora.codegen.integration.statements import (
     Statement,
     While,
     unchanged,
+    wide_run,
 )
 from remora.codegen.ir.graph import Signature
 from remora.dynamics.constraints.constraint_types import count
@@ -57,7 +58,6 @@ from remora.model.joints import kind
 from remora.model.robot import Robot
 from remora.simulation.inputs.phases import Phase
 from remora.simulation.program.event_search import BAD_HOLD, BLOCKED, RUNNING, VIOLATED
-from remora.simulation.program.run_blocks import wide_run
 from remora.simulation.program.run_equations import parameter_name
 
 #: Largest violation of a constraint that begins to act, m, rad, m/s or rad/s; Newton's method

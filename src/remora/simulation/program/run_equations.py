@@ -16,7 +16,6 @@ from remora.algebra.array_ops import (
     lasting,
     less,
     select,
-    total_and_rest,
 )
 from remora.codegen.ir.graph import Graph, Signature
 from remora.codegen.ir.trace import trace
@@ -25,6 +24,7 @@ from remora.components.actions import Wrench
 from remora.components.evaluation import Instant
 from remora.components.system import System
 from remora.dynamics.constraints.loop_kinematics import active_constraints
+from remora.dynamics.constraints.reactions import constraint_multipliers, loop_loads
 from remora.dynamics.constraints.step_projection import step_projection
 from remora.dynamics.forces.equations_of_motion import (
     PassiveParameters,
@@ -39,7 +39,7 @@ from remora.dynamics.lagrangian.reduced import base_velocity
 from remora.dynamics.state_layout import WORKS
 from remora.model.joints import kind
 from remora.model.robot import Robot
-from remora.model.state import increment, log_rate
+from remora.model.state import compensated_sum, log_rate
 from remora.simulation.inputs.events import JointLimits
 from remora.simulation.inputs.profiles import Motion
 from remora.simulation.systems.system_equations import limited
@@ -330,6 +330,33 @@ class RunEquations:
             )  # fmt: skip
         return [tau, passive, *([] if wrenches is None else [wrenches.reshape((-1,))])]
 
+    def with_motion(
+        self, t: Array, clock: Array, q: Array, v: Array, x: Array, z: Array,
+        accelerations: Array | None, data: Sequence[Array], called: Sequence[Array] = (),
+    ) -> Array:  # fmt: skip
+        """Return z with the true motion that components measure, see `MotionSignals`.
+
+        Args:
+            t: time, `(1,)`, s.
+            clock: time that loads receive, `(1,)`, s.
+            q: configuration, `(nq,)`.
+            v: velocity, `(nv,)`.
+            x: continuous states, `(nx,)`.
+            z: discrete states, `(nz,)`.
+            accelerations: of held joints, `(nv,)`; None: no joint is held.
+            data: see `data`.
+            called: see `loads`.
+        """
+        tau, wrenches, _ = self.loads(t, clock, q, v, x, z, data, called)
+        robot = self.changed(data).robot
+        vdot, tau = actuation(
+            robot, q, v, tau, wrenches, vdot=accelerations, held=tuple(self.held),
+            formulation=self.formulation, passive=self.passive,
+        )  # fmt: skip
+        return with_motion(
+            self.system.motion_place, robot, z, vdot, q, v, tau, wrenches, self.passive
+        )
+
     # Constraints --------------------------------------------------------------------------------
 
     @property
@@ -339,8 +366,8 @@ class RunEquations:
 
     def projected(
         self, q: Array, v: Array, rest_q: Array, rest_v: Array, *data: Array
-    ) -> tuple[Array, Array, Array, Array]:
-        """Return the end of a step with the constraints satisfied, see `PhaseDynamics.finish`.
+    ) -> tuple[Array, ...]:
+        """Return the end of a step with the constraints satisfied, see `step_projection`.
 
         Args:
             q: configuration, held joints in their places, `(nq,)`.
@@ -351,9 +378,7 @@ class RunEquations:
         """
         robot = self.changed(data).robot
         dq, dv = step_projection(robot, q, v, tuple(self.held))
-        q, rest_q = total_and_rest(q, increment(robot, q, dq) + rest_q)
-        v, rest_v = total_and_rest(v, dv + rest_v)
-        return q, v, rest_q, rest_v
+        return compensated_sum(robot, concatenate([dq, dv]), (q, v), (rest_q, rest_v))
 
     # Held joints --------------------------------------------------------------------------------
 
@@ -431,6 +456,38 @@ class LargeDynamics:
         if pushes:
             outside = np.sum(screw.power(self.twists(q, v), pushes[0]), axis=-1)
         return vdot, np.stack([np.sum(v * tau, -1), outside, np.sum(v * lost, -1)], axis=-1)
+
+
+def with_motion(
+    place: tuple[slice, tuple[str, ...]] | None, robot: Robot, z: Array, vdot: Array, q: Array,
+    v: Array, tau: Array, wrenches: Array | None, passive: PassiveParameters,
+) -> Array:  # fmt: skip
+    """Return z with an acceleration, and the wrenches from outside and of constraints.
+
+    Args:
+        place: see `System.motion_place`.
+        robot: the robot.
+        z: discrete states, `(nz,)`.
+        vdot: acceleration, `(nv,)`.
+        q: configuration, `(nq,)`.
+        v: velocity, `(nv,)`.
+        tau: generalized forces of the drives, those of held joints, too, `(nv,)`.
+        wrenches: from outside, `(nb, 6)`; None: there are none.
+        passive: passive loads at the joints.
+    """
+    assert place is not None
+    own, keys = place
+    parts = [z[: own.start]]
+    if "acceleration" in keys:
+        parts.append(vdot)
+    if "wrenches" in keys:
+        total = np.zeros((len(robot.bodies), 6)) if wrenches is None else wrenches
+        if active_constraints(robot):
+            driven = tau + passive_loads(robot, q, v, passive)
+            lam = constraint_multipliers(robot, q, v, driven, wrenches)
+            total = total + loop_loads(robot, q, lam)
+        parts.append(total.reshape((-1,)))
+    return concatenate([*parts, z[own.stop :]])
 
 
 def piece(s: Array, coefficients: Array) -> tuple[Array, Array, Array]:

@@ -28,18 +28,15 @@ from remora.algebra.array_ops import (
     less,
     select,
     sqrt,
-    total_and_rest,
 )
 from remora.algebra.selections import each, flag, floor, larger, largest, negated, smaller
 from remora.codegen.integration.program import Program
 from remora.codegen.integration.statements import (
     Block,
     Cell,
-    For,
     ForEach,
     Host,
     If,
-    Random,
     Record,
     Run,
     Sample,
@@ -47,11 +44,13 @@ from remora.codegen.integration.statements import (
     While,
     hosts,
     unchanged,
+    wide_run,
 )
 from remora.codegen.ir.graph import Signature
 from remora.dynamics.state_layout import WORKS
-from remora.model.state import increment, integrate
+from remora.model.state import integrate
 from remora.simulation.inputs.profiles import DEGREE
+from remora.simulation.inputs.run_settings import Integrator
 from remora.simulation.integrators.error_scale import coordinate_magnitudes
 from remora.simulation.integrators.step_control import CLOSE, GROW, SAFETY, SHRINK
 from remora.simulation.integrators.tableaus import Tableau
@@ -63,15 +62,16 @@ from remora.simulation.program.event_search import (
 )
 from remora.simulation.program.run_blocks import (
     RunBlocks,
-    numbers_of_noise,
     one,
     plus_one,
-    wide_run,
 )
 from remora.simulation.program.run_equations import Break
+from remora.simulation.program.step_blocks import weighted
 
 _EPS = float(np.finfo(float).eps)
 _NEVER = 1e300
+#: Initial step size of adaptive methods, s.
+FIRST_STEP = 1e-3
 #: The step size control between two steps: next step size, whether the last try was rejected, and
 #: the number of tries; whether the rate is not known.
 CONTROLLED = ("h", "refused", "tried", "fresh")
@@ -106,6 +106,13 @@ class StepControl:
     atol: float = 1e-12
     max_step: float = math.inf
     max_steps: int = 1_000_000
+
+    @classmethod
+    def of(cls, integrator: Integrator) -> StepControl:
+        """Return the control with the settings of a user, which name the method."""
+        own = integrator
+        step = FIRST_STEP if own.step is None else own.step
+        return cls(own.row.tableau, step, own.rtol, own.atol, own.max_step, own.max_steps)
 
     @property
     def adaptive(self) -> bool:
@@ -199,17 +206,14 @@ class _RunProgram:
         width = self._stages_count + 1 + self._extra
         self._rates = [RATE, *(f"k{i}" for i in range(1, width))]
         self._search = EventSearch(blocks, self._rates[: self._stages_count + 1])
-        self._ny = 2 * self._robot.nv + self._system.nx + blocks.works
-        self._dense = (tableau.degree, self._ny)
-        self._streams = blocks.streams()
-        self._drawn = {name: f"noise of {name}" for name in self._streams}
+        self._dense = (tableau.degree, self._blocks.size)
         self._summed = [s.name for s in blocks.summed]
 
     def kept(self) -> list[Cell]:
         """Return the state of a run between two calls."""
         blocks = self._blocks
         plain: list[Signature] = [*blocks.summed, *blocks.state[3:], *blocks.rests]
-        plain.append(Signature(RATE, (self._ny,)))
+        plain.append(Signature(RATE, (self._blocks.size,)))
         if self._equations.stops:
             plain.append(Signature("contact", (self._equations.stops,)))
         if self._recorded.keeps_step:  # for samples within it
@@ -241,12 +245,12 @@ class _RunProgram:
         inputs += [Cell(name, (1,), wide=True) for name in given]
         cells: list[Signature] = [*kept, *blocks.cells, *self._search.cells()]
         cells += [Signature(f"{s.name} end", s.shape) for s in (*blocks.summed, *blocks.rests)]
-        cells += [Signature(name, (self._ny,)) for name in (*self._rates[1:], "moved")]
+        cells += [Signature(name, (self._blocks.size,)) for name in (*self._rates[1:], "moved")]
         cells += [Cell(f"at {i}", (1,), wide=True) for i in range(len(self._rates))]
         cells += [Signature("error", (1,)), Signature("reset fault", (1,))]
         if self._adaptive:
             names = [f"ratio {i}" for i in range(len(self._tableau.errors))]
-            cells += [Signature(name, (self._ny,)) for name in ("scale", *names)]
+            cells += [Signature(name, (self._blocks.size,)) for name in ("scale", *names)]
         if self._within:
             cells.append(Signature("dense trial", self._dense))
         if recorded.keeps_step:
@@ -274,12 +278,7 @@ class _RunProgram:
                        Cell("piece start", (1,), wide=True)]  # fmt: skip
         if self._search.functions:
             inputs.append(Cell("known", (1,), wide=True))
-        if self._streams:
-            inputs += [Cell("seed", (2,), wide=True), Cell("run", (1,), wide=True)]
-            cells += [
-                Signature(cell, (numbers_of_noise(self._system.layouts[name].noise),))
-                for name, cell in self._drawn.items()
-            ]
+        inputs += blocks.noise_inputs
         body: list[Statement] = [
             If("entering", [
                 *self._search.no_events(), *self._search.first_contact(),
@@ -399,17 +398,9 @@ class _RunProgram:
         found: list[Statement] = [
             wide_run(due, ("t", "start", "phase start", *ticks), (*writes, "any"))
         ]
-        for i, update in enumerate(self._updates):
-            inner: list[Statement] = []
-            if update.kind == "tick":
-                inner += [
-                    Random(self._drawn[name], "seed", "run", f"tick {i}", self._streams[name])
-                    for name in update.names if name in self._drawn
-                ]  # fmt: skip
-            inner.append(self._blocks.update(update, "t", self._drawn))
-            inner.append(wide_run(plus_one, (ticks[i],), (ticks[i],)))
-            inner.append(wide_run(one, (), ("fresh",)))
-            found.append(If(f"is due {i}", inner))
+        for i in range(len(self._updates)):
+            fresh = wide_run(one, (), ("fresh",))
+            found.append(If(f"is due {i}", [*self._blocks.tick(i, "t"), fresh]))
         if self._search.functions and not first:
             found.append(If("any", self._search.look_after_jump()))
         return found
@@ -558,19 +549,7 @@ class _RunProgram:
         """Return the stages, the candidate state at the end of the step, and its error."""
         if self._tableau.hosted:
             return self._hosted()
-        tableau, blocks, robot = self._tableau, self._blocks, self._robot
-        count, nv, rates = self._stages_count, robot.nv, self._rates
-        width = len(rates)
-        weights = np.zeros((width, width))
-        weights[:count, :count], weights[count, :count] = tableau.a, tableau.b
-        weights[count + 1 :] = tableau.dense_a[: self._extra, :width]
-        c = np.array([*tableau.c, 1.0, *tableau.dense_c])[:width]
-        inward = blocks.nudge * np.where(c == 0.0, 1.0, np.where(c == 1.0, -1.0, 0.0))
-        rows = np.concatenate([c[:, None], inward[:, None], np.eye(width)], axis=1)
-
-        def begin(fresh: Array, row: Array) -> tuple[Array, ...]:
-            chosen = [row[2 + i : 3 + i] for i in range(width)]
-            return (select(less(0.5, chosen[0]), fresh, 1.0), *chosen)
+        count, rates = self._stages_count, self._rates
 
         def dense_stage(use: Array, row: Array, nodes: Array, *more: Array) -> Array:
             needed = nodes  # also if a sample or the pause lies within the step
@@ -579,52 +558,16 @@ class _RunProgram:
             return select(less(0.5, sum(row[3 + count + i : 4 + count + i]
                                         for i in range(self._extra))), needed, use)  # fmt: skip
 
-        def change_of(i: int) -> Run:
-            used = np.flatnonzero(weights[i])
-
-            def change(length: Array, *K: Array) -> Array:
-                return length * _weighted(weights[i][used], K) if K else np.zeros(self._ny)
-
-            reads = ("length", *(rates[k] for k in used))
-            to = ("change", "moved") if i == count else ("moved",)
-
-            def last(length: Array, *K: Array) -> tuple[Array, Array]:
-                return change(length, *K), change(length, *K)
-
-            return Run(Block(last if i == count else change, reads, to, each=used.size > 0))
-
-        nx = self._system.nx
-
-        def place(q: Array, v: Array, x: Array, dy: Array) -> tuple[Array, ...]:
-            us, vs, xs = dy[:nv], v + dy[nv : 2 * nv], x + dy[2 * nv : 2 * nv + nx]
-            return integrate(robot, q, us), us, vs, xs
-
         asked = self._inner_times
         reads_dense = ("use", "row", "nodes", *(("t", "length", *asked) if asked else ()))
         additional: list[Statement] = []
         if self._extra:
             additional = [If(f"at {count + 1}", self._search.near()),
                           wide_run(dense_stage, reads_dense, ("use",))]  # fmt: skip
-        flags = [f"at {i}" for i in range(width)]
-        stage: list[Statement] = [
-            *([blocks.stage_times("t", "length", "row", 0)] if blocks.timed else []),
-            wide_run(begin, ("fresh", "row"), ("use", *flags)),
-            *additional,
-            *(If(flag, [change_of(i)]) for i, flag in enumerate(flags)),
-            Run(Block(place, ("q", "v", "x", "moved"), ("qs", "us", "vs", "xs"))),
-            *blocks.held_stage(),
-            # the first stage is the last one of the step before, unless something has changed
-            If("use", [
-                *blocks.evaluate(),
-                *(If(flag, [Run(Block(unchanged, ("k",), (rates[i],)))])
-                  for i, flag in enumerate(flags)),
-            ]),
-        ]  # fmt: skip
-
         found: list[Statement] = [
-            For(rows, stage),
+            *self._blocks.stages(rates, additional),
             wide_run(_zero, (), ("fresh",)),
-            self._candidate(),
+            self._blocks.add_change(" end"),
         ]
         if self._adaptive:
             found += self._error()
@@ -650,7 +593,7 @@ class _RunProgram:
 
         found: list[Statement] = [
             Host(STEP, reads, ("change", "error", RATE)), wide_run(_zero, (), ("fresh",)),
-            self._candidate(),
+            self._blocks.add_change(" end"),
         ]  # fmt: skip
         if scaled:
             found.insert(0, self._tolerances())
@@ -659,27 +602,6 @@ class _RunProgram:
             found.append(Run(Block(checked, ("error", *ends), ("error",))))
         return found
 
-    def _candidate(self) -> Run:
-        """Return the state at the end of the step, by compensated (Kahan) sums."""
-        robot, nv = self._robot, self._robot.nv
-        names, rests = self._summed, [f"rest {name}" for name in self._summed]
-
-        def candidate(change: Array, *state: Array) -> tuple[Array, ...]:
-            parts, compensations = state[: len(names)], state[len(names) :]
-            ends: list[tuple[Array, Array]] = []
-            start = nv
-            for name, own, rest in zip(names, parts, compensations, strict=True):
-                if name == "q":
-                    ends.append(total_and_rest(own, increment(robot, own, change[:nv]) + rest))
-                    continue
-                step = change[start : start + own.shape[0]]
-                ends.append(total_and_rest(own, step + rest))
-                start += own.shape[0]
-            return (*(total for total, _ in ends), *(rest for _, rest in ends))
-
-        ends_of = [f"{name} end" for name in (*names, *rests)]
-        return Run(Block(candidate, ("change", *names, *rests), ends_of))
-
     def _error(self) -> list[Statement]:
         """Return the statements that compute the error norm in units of the tolerance."""
         estimates, works = self._tableau.errors, self._blocks.works
@@ -687,7 +609,7 @@ class _RunProgram:
         ratios = [f"ratio {i}" for i in range(len(estimates))]
 
         def each(h: Array, scale: Array, *K: Array) -> tuple[Array, ...]:
-            return tuple(h * _weighted(weights, K) / scale for weights in estimates)
+            return tuple(h * weighted(weights, K) / scale for weights in estimates)
 
         def norm(*ratios: Array) -> Array:
             norms: list[Array] = []
@@ -868,7 +790,7 @@ class _RunProgram:
         def coefficients(change: Array, length: Array, *K: Array) -> Array:
             bend = length * K[0] - change
             parts = [change, bend, change - length * K[stages] - bend]
-            parts += [length * _weighted(row, K) for row in tableau.dense_d]
+            parts += [length * weighted(row, K) for row in tableau.dense_d]
             return concatenate([part[None] for part in parts], trailing=2)
 
         reads = ("change", "length", *self._rates)
@@ -901,14 +823,6 @@ def _root(x: Array, n: int) -> Array:
 
 def _zero() -> Array:
     return np.zeros(1)
-
-
-def _weighted(weights: Array, K: Sequence[Array]) -> Array:
-    """Return Σ wᵢ Kᵢ over as many rates as there are weights."""
-    total = weights[:1] * K[0]
-    for i in range(1, len(weights)):
-        total = total + weights[i : i + 1] * K[i]
-    return total
 
 
 def _finite_sum(*arrays: Array) -> Array:

@@ -385,6 +385,7 @@ FORMS: dict[str, Form] = {
     "text": Form(lambda parameter: _annotated[str, Field(max_length=40)]),
     "choice": Form(_choice),
     "choices": Form(lambda parameter: _list(_choice(parameter), least=0)),
+    "texts": Form(lambda parameter: _list(_annotated[str, Field(max_length=200)])),
     "frame": Form(lambda parameter: FrameName),
     "frames": Form(lambda parameter: _list(FrameName, parameter.size, int(parameter.minimum or 0))),
     "joints": Form(lambda parameter: _list(JointName, least=int(parameter.minimum or 0))),

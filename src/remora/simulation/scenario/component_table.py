@@ -34,11 +34,16 @@ from remora.control.laws.wheel_desaturation import WheelDesaturation
 from remora.control.references.circle_reference import CircleReference
 from remora.control.references.joint_reference import JointReference
 from remora.control.references.pose_reference import PoseReference
+from remora.control.state_machine import StateMachine
 from remora.estimation.attitude_filter import AttitudeFilter
 from remora.estimation.state_estimate import StateEstimate
-from remora.sensors.joint_encoders import JointEncoders
+from remora.sensors.accelerometer import Accelerometer
+from remora.sensors.direction_sensors import Magnetometer, SunSensor
+from remora.sensors.force_torque_sensor import ForceTorqueSensor
+from remora.sensors.joint_sensors import JointEncoders, Tachometers
 from remora.sensors.rate_gyro import RateGyro
 from remora.sensors.star_tracker import StarTracker
+from remora.sensors.target_camera import TargetCamera
 from remora.sensors.threshold import Threshold
 from remora.simulation.inputs.signal_source import SignalSource
 from remora.simulation.scenario.component_settings import (
@@ -50,6 +55,7 @@ from remora.simulation.scenario.component_settings import (
 )
 from remora.world.bushing import Bushing
 from remora.world.compliant_capture import CompliantCapture
+from remora.world.orbit import Orbit
 from remora.world.spring import Spring
 from remora.world.wall import Wall
 
@@ -61,6 +67,12 @@ COMPONENTS: dict[str, type[Component]] = {
     "rate_gyro": RateGyro,
     "star_tracker": StarTracker,
     "joint_encoders": JointEncoders,
+    "tachometers": Tachometers,
+    "accelerometer": Accelerometer,
+    "force_torque_sensor": ForceTorqueSensor,
+    "sun_sensor": SunSensor,
+    "magnetometer": Magnetometer,
+    "target_camera": TargetCamera,
     "state_estimate": StateEstimate,
     "attitude_filter": AttitudeFilter,
     "first_order_actuator": FirstOrderActuator,
@@ -70,8 +82,10 @@ COMPONENTS: dict[str, type[Component]] = {
     "bushing": Bushing,
     "compliant_capture": CompliantCapture,
     "wall": Wall,
+    "orbit": Orbit,
     "signal_source": SignalSource,
     "threshold": Threshold,
+    "state_machine": StateMachine,
     "resolved_rate": ResolvedRate,
     "desired_reaction": DesiredReaction,
     "reaction_null_space": ReactionNullSpace,

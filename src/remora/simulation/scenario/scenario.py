@@ -33,7 +33,12 @@ from remora.model.robot import Joint, Robot
 from remora.model.settings_fields import Text, degrees_of_a_slide
 from remora.model.state import neutral, random_state
 from remora.simulation.engine.simulate import model_of, simulate
-from remora.simulation.inputs.phases import Phase, known_events, total_duration
+from remora.simulation.inputs.phases import (
+    Phase,
+    known_events,
+    refuse_laws_without_estimate,
+    total_duration,
+)
 from remora.simulation.inputs.run_settings import Integrator, Physics, Record
 from remora.simulation.recording.recording import Recording
 from remora.simulation.scenario import scenario_errors as faults
@@ -200,6 +205,11 @@ def load_scenario(
             check_events(system.event_places, names)
     except UnknownName as error:
         refuse(("connections",), str(error))
+    for k, phase in enumerate(sound):
+        try:
+            refuse_laws_without_estimate(system, [phase])
+        except RemoraError as error:
+            refuse(("phases", k, "controllers"), str(error))
     q, v = _start(robot, settings.start, settings.seed, refuse)
     steps, physics = _steps(settings, refuse), _physics(robot, settings, refuse)
     if check.faults:
