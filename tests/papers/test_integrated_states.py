@@ -49,7 +49,7 @@ def test_a_run_is_that_of_simulate(state, base):
     def torque(t, q, v):
         return 0.3 * np.cos(3.0 * t + np.arange(robot.nv)) - 0.1 * v
 
-    run = rm.papers.integrate(robot, q, v, 0.2, state, step=1e-3, torque=torque, every=50)
+    run = rm.papers.integrate_state(robot, q, v, 0.2, state, step=1e-3, torque=torque, every=50)
     other = rm.simulate(
         robot, q, v, 0.2, torque=torque, integrator=rm.Integrator("dop853", rtol=1e-12, atol=1e-13)
     )
@@ -87,7 +87,7 @@ def test_linear_functions_of_the_state_do_not_drift():
     """
     robot, q, v = robot_of(9)
     found = {
-        name: drift(rm.papers.integrate(robot, q, v, 1.0, name, step=0.025)) for name in STATES
+        name: drift(rm.papers.integrate_state(robot, q, v, 1.0, name, step=0.025)) for name in STATES
     }
     scale = np.abs(rm.momentum(robot, q, v)).max()
     for name in ("decoupled", "decoupled joints"):
@@ -109,11 +109,11 @@ def test_dm93_integrates_closed_chains():
     b.constraint("pin", "revolute", "a2", "b2", parent_xyz=(1, 0, 0), child_xyz=(1, 0, 0))
     robot = b.build(base=None)
     q, v = rm.close_loops(robot, [1.9, -1.3, 1.2, 1.3], np.zeros(4))
-    run = rm.papers.integrate(robot, q, v, 0.3, "DM93", step=1e-3)
+    run = rm.papers.integrate_state(robot, q, v, 0.3, "DM93", step=1e-3)
     other = rm.simulate(robot, q, v, 0.3, integrator=rm.Integrator(rtol=1e-12, atol=1e-12))
     assert np.abs(run.q[-1] - other.q[-1]).max() < 1e-8
     with pytest.raises(rm.RemoraError, match=r"'VT18' is that of a tree.*use the state 'DM93'"):
-        rm.papers.integrate(robot, q, v, 0.1, "VT18", step=0.01)
+        rm.papers.integrate_state(robot, q, v, 0.1, "VT18", step=0.01)
 
 
 def test_discontinuities_at_the_ends_of_steps():
@@ -127,8 +127,8 @@ def test_discontinuities_at_the_ends_of_steps():
         seen.append(t)
         return on if t < 0.1 else 0.0 * on
 
-    run = rm.papers.integrate(robot, q, v, 0.2, "VT18", step=0.01, torque=torque)
-    first = rm.papers.integrate(robot, q, v, 0.1, "VT18", step=0.01, torque=on)
+    run = rm.papers.integrate_state(robot, q, v, 0.2, "VT18", step=0.01, torque=torque)
+    first = rm.papers.integrate_state(robot, q, v, 0.1, "VT18", step=0.01, torque=on)
     assert np.array_equal(first.x[-1], run.x[10])
     assert not any(t in (0.0, 0.1, 0.2) for t in seen)
     assert repr(run) == "PaperRun('VT18', 21 samples, to 0.2 s)"
@@ -136,7 +136,7 @@ def test_discontinuities_at_the_ends_of_steps():
 
 def test_refusals():
     robot, q, v = robot_of(0)
-    run = rm.papers.integrate
+    run = rm.papers.integrate_state
     with pytest.raises(rm.errors.UnknownName, match=r"no state of a paper named 'VT17'; did you"):
         run(robot, q, v, 1.0, "VT17", step=0.1)
     with pytest.raises(rm.errors.InvalidValue, match=r"duration=1.0 s must be a multiple of step"):

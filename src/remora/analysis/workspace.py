@@ -110,7 +110,7 @@ class Workspace:
         Of a reachable workspace by Chao's estimate N_1² / 2 N_2 of the cells that were missed, from
         those reached once and twice, before the refinement. Of a dexterous one from the cells that
         are `unfinished`, on the safe side. Below about 0.9 the region has holes: take more samples,
-        fewer cells or fewer orientations.
+        or fewer cells. With few orientations, cells pass that lack directions between them.
         """
         if self.unfinished is not None:
             found = int(np.count_nonzero(self.mask))

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
         BodyMotions,
         PaperRun,
         PaperState,
-        integrate,
+        integrate_state,
     )
     from remora.papers.paper_index import PaperIndex, PaperRow, index
 
@@ -26,7 +26,7 @@ __all__ = [
     "dm93",
     "fpg11",
     "index",
-    "integrate",
+    "integrate_state",
     "sa24",
     "spart17",
     "vt18",

@@ -59,6 +59,6 @@ ROWS: tuple[tuple[str, str, str, str, str], ...] = (
     ("28-29", "the pendulum's coordinates and constraint", _BODY, _PENDULUM, _EXAMPLE),
     ("30", "equations of motion with multipliers",
      f"{_SYSTEM} remora.papers.integrated_states.dm93_rates", _SOLUTION,
-     "rows for ten kinds of joints: ImageSpaceSystem.Phi, .gamma; runs: rm.papers.integrate"),
+     "rows for ten kinds of joints: ImageSpaceSystem.Phi, .gamma; runs: rm.papers.integrate_state"),
     ("31-32", "[M] and [Φ] of the pendulum", _BODY, _PENDULUM, _EXAMPLE),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""`rm.papers.integrate`: runs whose state is the one that a paper integrates.
+"""`rm.papers.integrate_state`: runs whose state is the one that a paper integrates.
 
 `rm.simulate` integrates q and v on their manifold, whatever the formulation; what drifts in a run
 is decided by the state and not by the solver. Here the states are VT18's x (43), DM93's Q with its
@@ -89,7 +89,7 @@ class PaperState:
 
 @dataclass(frozen=True, eq=False)
 class PaperRun:
-    """A run of `rm.papers.integrate`.
+    """A run of `rm.papers.integrate_state`.
 
     Attributes:
         robot: the robot.
@@ -145,7 +145,7 @@ class PaperRun:
 
 
 @takes_robot
-def integrate(
+def integrate_state(
     robot: Robot,
     q: ArrayLike,
     v: ArrayLike,
@@ -187,7 +187,8 @@ def integrate(
     x = row.start(robot, q, v)
     shapes = {"x": x.shape}
     rates = compiled(row.rates, robot, shapes=shapes)
-    constant = velocity(robot, np.zeros(robot.nv) if torque is None or callable(torque) else torque)
+    held = np.zeros(robot.nv) if torque is None or callable(torque) else torque
+    constant = finite("torque", held, robot.nv)
     back = compiled(row.state, robot, shapes=shapes) if callable(torque) else None
 
     def tau(t: float, x: Array) -> Array:

@@ -80,8 +80,9 @@ class PaperIndex:
     rows: tuple[PaperRow, ...]
 
     def __getitem__(self, number: str | int) -> PaperIndex:
-        """Return the rows with a number: `46`, "46", "Table 1"."""
-        rows = tuple(row for row in self.rows if row.number == str(number))
+        """Return the rows with a number: `46`, "46", "(46)", "Table 1"."""
+        asked = str(number).removeprefix("eq. ").strip("()")
+        rows = tuple(row for row in self.rows if row.number == asked)
         if not rows:
             known = dict.fromkeys(row.number for row in self.rows)
             raise UnknownName("number in the paper", str(number), known)
@@ -106,9 +107,9 @@ def index(paper: str | None = None) -> PaperIndex:
     Args:
         paper: key of the paper, such as "SPART17"; None: all that have a table.
     """
-    if paper is not None and paper not in PAPERS:
+    if paper is not None and paper.upper() not in PAPERS:
         raise UnknownName("paper with an index", paper, PAPERS)
-    keys = PAPERS if paper is None else (paper,)
+    keys = PAPERS if paper is None else (paper.upper(),)
     return PaperIndex(tuple(row for key in keys for row in _rows(key)))
 
 

@@ -71,6 +71,8 @@ def joint_wrenches(
 ) -> Array:
     """Return Γ = N(X, Ξ, Ξ̇), the wrenches [f, τ] at all joints in frames i - 1, `(..., nb, 6)`.
 
+    Frame i - 1 is the frame of joint i before it moves, not that of the preceding link.
+
     f_i = m_i (D(ξ̇_i) + P(ξ_i) × D(ξ_i) - g), τ_i = I_i P(ξ̇_i) + P(ξ_i) × I_i P(ξ_i) about the
     centre of mass, and Γ_i the sum over all bodies that joint i carries
     [SA24, eqs. 9, 10, Algorithm 7].

@@ -236,6 +236,9 @@ def save_assembly(assembly: Assembly, path: str | os.PathLike[str]) -> None:
         RemoraError: for a subsystem that is neither, or a file that cannot be written.
     """
     file = Path(path)
+    if not isinstance(assembly, Assembly):  # pyright: ignore[reportUnnecessaryIsInstance]
+        kind = type(assembly).__name__
+        raise RemoraError(f"an Assembly can be written to a file, not {kind}")
     if file.suffix not in (".yaml", ".yml"):
         raise RemoraError(f"{str(file)!r}: an assembly is written to a .yaml file")
     lines = [f"gravity: {yaml_numbers('gravity', assembly.gravity, 3)}", "subsystems:"]
