@@ -105,7 +105,13 @@ def orbital_elements(position: ArrayLike, velocity: ArrayLike, mu: float) -> Orb
     circular = e <= ROUND
     nu = np.where(circular, latitude, nu)
     omega = np.where(circular, 0.0, latitude - nu)
-    return OrbitalElements(a, e, i, *(np.mod(x, 2.0 * np.pi) for x in (node, omega, nu)))
+    return OrbitalElements(a, e, i, *(_turned(x) for x in (node, omega, nu)))
+
+
+def _turned(angle: Array) -> Array:
+    """Return an angle in [0, 2π): the remainder of -1e-17 is rounded to 2π."""
+    rest = np.mod(angle, 2.0 * np.pi)
+    return np.where(rest >= 2.0 * np.pi, 0.0, rest)
 
 
 def true_anomaly(mean: ArrayLike, eccentricity: ArrayLike) -> Array:
