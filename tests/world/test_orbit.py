@@ -147,6 +147,22 @@ def test_singular_elements_give_the_state_back(given):
     assert_close(np.array(again[1]), np.array(v), 1e-9)
 
 
+def test_states_without_elements_are_refused():
+    for r, v, mu, told in (
+        ([7e6, 0, 0], [0, 7e3, 0], -1.0, "mu"),
+        ([0, 0, 0], [0, 7e3, 0], 4e14, "parallel, or zero"),
+        ([[7e6, 0, 0], [0, 7e6, 0]], [0, 7e3, 0], 4e14, "parallel"),
+    ):
+        with pytest.raises(rm.RemoraError, match=told):
+            rm.world.orbital_elements(r, v, mu)
+
+
+def test_axes_of_lists():
+    assert_close(rm.world.radial_axes([7e6, 0, 0], [0, 7e3, 0]), np.eye(3))
+    down = quaternion.rotate(rm.world.lvlh_rotation([7e6, 0, 0], [0, 7e3, 0]), np.array([0, 0, 1]))
+    assert_close(down, [-1.0, 0.0, 0.0])
+
+
 def test_angles_are_below_a_turn():
     """The remainder of an angle just below zero is rounded to 2π."""
     for nu in (1.0, 4.0, 6.28):
@@ -455,6 +471,15 @@ def test_orbits_of_small_bodies_are_slow():
     given = {"position": (35e3, 0, 0), "velocity": (0, 3.5, 0)}
     orbit = rm.world.Orbit(**given, mu=4.463e5, radius=8.4e3, degree=0)
     assert_close(orbit.start[1], given["velocity"])
+
+
+@pytest.mark.parametrize("eccentricity", [-0.01, 0.5])
+def test_dispersed_orbits_that_cannot_be_are_refused(eccentricity):
+    system = rm.System(BUS, [rm.world.Orbit(altitude=5e5)])
+    runs = rm.Runs(parameters={"orbit.eccentricity": np.array([0.0, eccentricity])})
+    how = {"integrator": rm.Integrator("rk4", step=0.5), "runs": runs}
+    with pytest.raises(rm.RemoraError, match=r"an orbit must be closed|the orbit meets the planet"):
+        rm.simulate_batch(system, rm.neutral(BUS), np.zeros(6), 1.0, **how)
 
 
 def test_two_orbits_would_be_twice_the_gravity():

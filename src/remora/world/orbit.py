@@ -147,9 +147,10 @@ class Orbit(Component):
 
     def _check(self) -> None:
         """Raise if the orbit is not closed or meets the planet."""
-        if self.eccentricity >= 1.0 or self.semi_major_axis < 0.0:
+        if not 0.0 <= self.eccentricity < 1.0 or self.semi_major_axis < 0.0:
             raise InvalidValue(
-                f"an orbit must be closed, with an eccentricity below 1, not {self.eccentricity:g}"
+                "an orbit must be closed, with an eccentricity of 0 or more and below 1, not "
+                f"{self.eccentricity:g}"
             )
         _not_kilometres("semi_major_axis", self.semi_major_axis, NEAREST * self.radius)
         lowest = self.semi_major_axis * (1.0 - self.eccentricity)
