@@ -41,7 +41,7 @@ def by_hand(range_, fault):
         elif mode == "retreat" and ticks >= 5 and quiet >= 3:
             new = "approach"
         if new:
-            mode, since, near, quiet = new, k, 0, 0
+            mode, since, near, quiet = new, k, int(x < 0.5), int(not bad)
         found.append((MODES.index(mode), (k - since) * H))
     return np.array(found)
 
@@ -96,6 +96,18 @@ def test_random_signals_in_a_batch_and_alone():
     assert pairs == {(0, 1), (1, 2), (1, 0), (2, 0), (0, 3), (1, 3), (2, 3), (3, 0)}
     run = rm.simulate(system, q, v, 30.0, seed=(4, 7), **SETTINGS)
     assert np.array_equal(run.signals["modes.mode"], batch.signals["modes.mode"][7])
+
+
+def test_a_condition_lasts_equally_long_in_all_modes():
+    """It holds all the time: from the tick at which a mode begins, the first or a later one."""
+    made = StateMachine(
+        ("a", "b", "c"), ("a -> b: on for 0.5", "b -> c: on for 0.5"), sample_time=H, name="modes"
+    )
+    system = rm.System(ROBOT, [made], {"modes.on": 1.0})
+    q, v = rm.neutral(ROBOT), np.zeros(ROBOT.nv)
+    run = rm.simulate(system, q, v, 2.0, **SETTINGS)
+    changes = run.t[:-1][np.diff(run.signals["modes.mode"]) > 0]
+    assert changes == pytest.approx([0.5, 1.0])
 
 
 def test_events_of_the_run_and_outputs_are_connected_by_their_names():

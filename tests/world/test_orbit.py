@@ -147,6 +147,31 @@ def test_singular_elements_give_the_state_back(given):
     assert_close(np.array(again[1]), np.array(v), 1e-9)
 
 
+def test_states_without_elements_are_refused():
+    for r, v, mu, told in (
+        ([7e6, 0, 0], [0, 7e3, 0], -1.0, "mu"),
+        ([0, 0, 0], [0, 7e3, 0], 4e14, "parallel, or zero"),
+        ([[7e6, 0, 0], [0, 7e6, 0]], [0, 7e3, 0], 4e14, "parallel"),
+    ):
+        with pytest.raises(rm.RemoraError, match=told):
+            rm.world.orbital_elements(r, v, mu)
+
+
+def test_axes_of_lists():
+    assert_close(rm.world.radial_axes([7e6, 0, 0], [0, 7e3, 0]), np.eye(3))
+    down = quaternion.rotate(rm.world.lvlh_rotation([7e6, 0, 0], [0, 7e3, 0]), np.array([0, 0, 1]))
+    assert_close(down, [-1.0, 0.0, 0.0])
+
+
+def test_angles_are_below_a_turn():
+    """The remainder of an angle just below zero is rounded to 2π."""
+    for nu in (1.0, 4.0, 6.28):
+        r, v = rm.world.orbit_state(7e6, 0.0, 1.0, 0.0, 2.0, nu, 4e14)
+        found = rm.world.orbital_elements(r, v, 4e14)
+        for angle in (found.node, found.periapsis, found.anomaly):
+            assert 0.0 <= angle < 2.0 * np.pi
+
+
 def test_true_anomaly_solves_keplers_equation(rng):
     e = np.concatenate([rng.uniform(0, 1, 500), [0.0, 0.999999]])
     M = rng.uniform(-20, 20, e.size)
@@ -347,6 +372,28 @@ def test_a_batch_with_dispersed_orbits_equals_its_runs():
         assert start == pytest.approx(a * (1 - e * e) / (1 + e * np.cos(nu)), rel=1e-14)
 
 
+@pytest.mark.parametrize("gradient", ["full", "torque", "none"])
+def test_all_numbers_of_the_planet_and_orbit_can_differ_by_run(gradient):
+    orbit = rm.world.Orbit(altitude=500e3, inclination=0.9, gradient=gradient, felt_at="bus")
+    system = rm.System(BUS, [orbit])
+    q, v = at_centre(BUS, (30.0, -20.0, 10.0), (0.1, 0.0, 0.2))
+    how = {"integrator": rm.Integrator("rk4", step=5.0), "record": 50.0}
+    parameters = {
+        "orbit.mu": [3.9e14, 4.1e14], "orbit.radius": [6.3e6, 6.4e6],
+        "orbit.semi_major_axis": [7e6, 7.2e6], "orbit.zonals": orbit.zonals * [[0.9], [1.1]],
+    }  # fmt: skip
+    for name, values in parameters.items():
+        runs = rm.Runs(parameters={name: np.asarray(values)})
+        batch = rm.simulate_batch(system, q, v, 100.0, runs=runs, **how)
+        ends = batch.signals["orbit.position"][:, -1]
+        assert np.abs(ends[0] - ends[1]).max() > 1e-3
+        for k in range(2):
+            run = rm.simulate(system.with_parameters({name: values[k]}), q, v, 100.0, **how)
+            assert np.abs(batch.q[k] - run.q).max() < 1e-9  # rounding of v × m v
+            for key in ("orbit.position", "orbit.velocity", "orbit.gravity_bus"):
+                assert_close(batch.signals[key][k], run.signals[key], 1e-10)
+
+
 @needs.compiler
 def test_the_exported_component_has_the_bits_of_python(tmp_path):
     orbit = rm.world.Orbit(altitude=500e3, inclination=0.9, degree=6)
@@ -402,6 +449,9 @@ def test_orbits_in_scenario_files(tmp_path):
         ({"position": (6878e3, 0, 0), "velocity": (0, 7.6, 0)}, "is it in km/s"),
         ({"position": (7e6, 0, 0), "velocity": (0, 7546, 0), "node": 1.0}, "has no node"),
         ({"position": (7e6, 0, 0), "velocity": (0, 12e3, 0)}, "must be closed"),
+        ({"position": (7e6, 0, 0), "velocity": (0, 5e3, 0)}, "meets the planet"),
+        ({"position": (7e6, 0, 0), "velocity": (1e3, 0, 0)}, "must not be parallel"),
+        ({"position": (0, 0, 0), "velocity": (0, 7e3, 0)}, "must not be parallel, or zero"),
         ({"altitude": 5e5, "eccentricity": 1.0}, "below 1"),
         ({"semi_major_axis": 7e6, "eccentricity": 0.2}, "meets the planet"),
         ({"altitude": 5e5, "inclination": 51.6}, "at most 3.14"),
@@ -414,6 +464,28 @@ def test_orbits_in_scenario_files(tmp_path):
 def test_refusals(options, told):
     with pytest.raises(rm.RemoraError, match=told):
         rm.world.Orbit(**options)
+
+
+def test_orbits_of_small_bodies_are_slow():
+    """An asteroid of 8 km, about which one moves at 3.5 m/s: these are not km/s."""
+    given = {"position": (35e3, 0, 0), "velocity": (0, 3.5, 0)}
+    orbit = rm.world.Orbit(**given, mu=4.463e5, radius=8.4e3, degree=0)
+    assert_close(orbit.start[1], given["velocity"])
+
+
+@pytest.mark.parametrize("eccentricity", [-0.01, 0.5])
+def test_dispersed_orbits_that_cannot_be_are_refused(eccentricity):
+    system = rm.System(BUS, [rm.world.Orbit(altitude=5e5)])
+    runs = rm.Runs(parameters={"orbit.eccentricity": np.array([0.0, eccentricity])})
+    how = {"integrator": rm.Integrator("rk4", step=0.5), "runs": runs}
+    with pytest.raises(rm.RemoraError, match=r"an orbit must be closed|the orbit meets the planet"):
+        rm.simulate_batch(system, rm.neutral(BUS), np.zeros(6), 1.0, **how)
+
+
+def test_two_orbits_would_be_twice_the_gravity():
+    both = [rm.world.Orbit(altitude=h, name=name) for h, name in ((5e5, "low"), (6e5, "high"))]
+    with pytest.raises(rm.RemoraError, match="'low' is an orbit, too: a system has one at most"):
+        rm.System(BUS, both)
 
 
 def test_uniform_gravity_beside_an_orbit_is_refused():

@@ -45,6 +45,7 @@ class Pair:
 
     def scaled(self, factor: Array | float) -> Pair:
         """Return the product with a factor that is the same at both places."""
+        factor = asarray(factor)  # a parameter may be one symbol
         return Pair(factor * self.start, factor * self.change)
 
 

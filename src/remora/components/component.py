@@ -151,6 +151,8 @@ class Component:
     uses_design: ClassVar[bool] = False
     #: Whether its outputs `q` and `v` are the state with which control laws compute.
     estimates_state: ClassVar[bool] = False
+    #: Whether a system has at most one of its class.
+    alone: ClassVar[bool] = False
 
     def __init_subclass__(cls, **options: Any) -> None:
         """Make the subclass a frozen dataclass, and describe its parameters in its help."""

@@ -13,6 +13,7 @@ from remora.algebra.array_ops import Array
 from remora.components import actions
 from remora.components.component import Component, Interface, default_name, parameters
 from remora.components.context import DESIGN, context_of
+from remora.components.parameter import title
 from remora.components.returned_values import checked
 from remora.components.signals import STATE
 from remora.dynamics.kernels.parameters import value_of
@@ -63,6 +64,10 @@ def named(
         elif name in found:
             faults.append(Fault(where, "two components have this name; set name= in one of them"))
         else:
+            same = [key for key, c in found.items() if type(c) is type(component)]
+            if component.alone and same:
+                told = f"{same[0]!r} is {title(type(component))}, too: a system has one at most"
+                faults.append(Fault(where, told))
             found[name] = component
     return found
 

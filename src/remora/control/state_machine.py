@@ -168,6 +168,7 @@ class StateMachine(Component):
         """Return the mode, ticks since it began, and of each condition the ticks it has held."""
         before, ticks = at.memory["current"], at.memory["ticks"]
         counts: list[Array] = []
+        now: list[Array] = []  # of a mode that begins at this tick
         mode, free = before, asarray(1.0)
         for transition in self.made:
             source = transition.source
@@ -178,19 +179,22 @@ class StateMachine(Component):
             else:
                 holds = holds * select(_is(before, self.modes.index(source)), 1.0, 0.0)
             for guard in transition.guards:
-                held = ticks
+                held, seen_now = ticks, asarray(0.0)
                 needed = math.ceil(guard.duration / self._tick * (1.0 - 1e-9))
                 if guard.signal:
                     seen, level = at.inputs[guard.key], guard.level
                     true = less(level, seen) if guard.above else less(seen, level)
-                    held = select(true, at.memory["counts"][..., len(counts)] + 1.0, 0.0)
+                    seen_now = select(true, 1.0, 0.0)
+                    held = seen_now * (at.memory["counts"][..., len(counts)] + 1.0)
                     needed += 1  # it holds from the first tick at which it is seen
                 counts.append(held)
+                now.append(seen_now)
                 holds = holds * select(less(needed - 0.5, held), 1.0, 0.0)
             mode = select(less(0.5, holds), float(k), mode)
             free = free * (1.0 - holds)
         changed = less(free, 0.5)
-        return mode, select(changed, 0.0, ticks), [select(changed, 0.0, c) for c in counts]
+        counts = [select(changed, new, c) for new, c in zip(now, counts, strict=True)]
+        return mode, select(changed, 0.0, ticks), counts
 
 
 def _is(mode: Array, k: int) -> Array:

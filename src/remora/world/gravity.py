@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from remora.algebra.array_ops import Array, sqrt
+from remora.algebra.array_ops import Array, asarray, sqrt
 from remora.algebra.exact_difference import Pair, inverse_norm, same
 from remora.algebra.vector import apply, cross, dot
 
@@ -96,7 +96,7 @@ def gravity_gradient(
         Torque about the centre of mass and force, body axes, `(..., 3)` each.
     """
     square = dot(r, r)
-    near = 3.0 * mu / (square * square)
+    near = asarray(3.0 * mu) / (square * square)
     bent = apply(inertia, r)
     near = near / sqrt(square)
     torque = near * cross(r, bent)
@@ -115,4 +115,4 @@ def gravity_gradient_energy(r: Array, inertia: Array, mu: Array | float) -> Arra
     square = dot(r, r)
     spin = dot(r, apply(inertia, r)) / square
     trace = np.trace(inertia, axis1=-2, axis2=-1)[..., None]
-    return (-0.5 * mu / (square * sqrt(square)) * (trace - 3.0 * spin))[..., 0]
+    return (asarray(-0.5 * mu) / (square * sqrt(square)) * (trace - 3.0 * spin))[..., 0]

@@ -10,6 +10,7 @@ from remora.algebra import quaternion
 from remora.algebra.array_ops import Array, ArrayLike, asarray, cos, sin, sqrt, stack
 from remora.algebra.vector import cross, dot
 from remora.errors import InvalidValue
+from remora.model.arguments import positive
 
 #: Below this eccentricity, and this sine of the inclination, an orbit is circular, or equatorial.
 ROUND = 1e-11
@@ -88,7 +89,10 @@ def orbital_elements(position: ArrayLike, velocity: ArrayLike, mu: float) -> Orb
     r, v = np.asarray(position, dtype=float), np.asarray(velocity, dtype=float)
     if r.shape[-1:] != (3,) or v.shape[-1:] != (3,):
         raise InvalidValue(f"positions and velocities must be (..., 3), not {r.shape}, {v.shape}")
+    mu = positive("mu", mu)
     h = np.cross(r, v)
+    if np.any(np.all(h == 0.0, axis=-1)):
+        raise InvalidValue("positions and velocities must not be parallel, or zero")
     size, momentum = np.linalg.norm(r, axis=-1), np.linalg.norm(h, axis=-1)
     along = np.sum(r * v, axis=-1)
     out_of_round = np.cross(v, h) / mu - r / size[..., None]
@@ -105,7 +109,13 @@ def orbital_elements(position: ArrayLike, velocity: ArrayLike, mu: float) -> Orb
     circular = e <= ROUND
     nu = np.where(circular, latitude, nu)
     omega = np.where(circular, 0.0, latitude - nu)
-    return OrbitalElements(a, e, i, *(np.mod(x, 2.0 * np.pi) for x in (node, omega, nu)))
+    return OrbitalElements(a, e, i, *(_turned(x) for x in (node, omega, nu)))
+
+
+def _turned(angle: Array) -> Array:
+    """Return an angle in [0, 2π): the remainder of -1e-17 is rounded to 2π."""
+    rest = np.mod(angle, 2.0 * np.pi)
+    return np.where(rest >= 2.0 * np.pi, 0.0, rest)
 
 
 def true_anomaly(mean: ArrayLike, eccentricity: ArrayLike) -> Array:
@@ -129,18 +139,19 @@ def true_anomaly(mean: ArrayLike, eccentricity: ArrayLike) -> Array:
     return 2.0 * half + turns
 
 
-def radial_axes(position: Array, velocity: Array) -> Array:
+def radial_axes(position: ArrayLike, velocity: ArrayLike) -> Array:
     """Return R of the radial, transverse and normal axes (RTN) in inertial axes, `(..., 3, 3)`.
 
     The columns are r̂, ĥ × r̂ and ĥ with h = r × v.
     """
-    radial = position / sqrt(dot(position, position))
-    h = cross(position, velocity)
+    r = asarray(position)
+    radial = r / sqrt(dot(r, r))
+    h = cross(r, asarray(velocity))
     normal = h / sqrt(dot(h, h))
     return stack([radial, cross(normal, radial), normal])
 
 
-def lvlh_rotation(position: Array, velocity: Array) -> Array:
+def lvlh_rotation(position: ArrayLike, velocity: ArrayLike) -> Array:
     """Return the attitude of the local-vertical, local-horizontal axes, a quaternion `(..., 4)`.
 
     x lies in the orbit's plane along the motion, y is opposite to ĥ, z points down to the planet.

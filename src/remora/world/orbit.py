@@ -43,6 +43,10 @@ from remora.world.kepler import (
 GRADIENTS = ("none", "torque", "full")
 #: Altitudes below this part of the planet's radius are in kilometres, or within its atmosphere.
 LOWEST = 0.01
+#: Distances below this part of the planet's radius are in kilometres.
+NEAREST = 0.1
+#: Speeds below this part of that of a circular orbit are in km/s.
+SLOWEST = 0.01
 
 
 class Orbit(Component):
@@ -68,6 +72,7 @@ class Orbit(Component):
     axes ("/" and the like in F become "_").
     """
 
+    alone = True  # two would add up to twice the gravity
     semi_major_axis: float = parameter("a", default=None, unit="m", above=0.0)
     eccentricity: float = parameter("e, below 1", default=0.0, minimum=0.0)
     inclination: float = parameter("i", default=0.0, unit="rad", minimum=0.0, maximum=np.pi)
@@ -130,19 +135,24 @@ class Orbit(Component):
         used = [name for name in element_names()[1:] if getattr(self, name) != 0.0]
         if used:
             raise InvalidValue(f"an orbit by position and velocity has no {', '.join(used)}")
-        _not_kilometres("the distance", float(np.linalg.norm(self.position)), self.radius)
-        _not_kilometres("the speed", float(np.linalg.norm(self.velocity)), 100.0, "m/s")
+        distance = float(np.linalg.norm(self.position))
+        _not_kilometres("the distance", distance, NEAREST * self.radius)
+        if not np.linalg.norm(np.cross(self.position, self.velocity)):
+            raise InvalidValue("position and velocity of an orbit must not be parallel, or zero")
+        slow = SLOWEST * float(np.sqrt(self.mu / distance))
+        _not_kilometres("the speed", float(np.linalg.norm(self.velocity)), slow, "m/s")
         elements = orbital_elements(self.position, self.velocity, self.mu)
         for name in element_names():
             self._set(name, float(getattr(elements, name)))
 
     def _check(self) -> None:
         """Raise if the orbit is not closed or meets the planet."""
-        if self.eccentricity >= 1.0 or self.semi_major_axis < 0.0:
+        if not 0.0 <= self.eccentricity < 1.0 or self.semi_major_axis < 0.0:
             raise InvalidValue(
-                f"an orbit must be closed, with an eccentricity below 1, not {self.eccentricity:g}"
+                "an orbit must be closed, with an eccentricity of 0 or more and below 1, not "
+                f"{self.eccentricity:g}"
             )
-        _not_kilometres("semi_major_axis", self.semi_major_axis, self.radius)
+        _not_kilometres("semi_major_axis", self.semi_major_axis, NEAREST * self.radius)
         lowest = self.semi_major_axis * (1.0 - self.eccentricity)
         if lowest <= self.radius:
             raise InvalidValue(
@@ -195,7 +205,7 @@ class Orbit(Component):
         g = self._gravity(same(self._position(at))).start
         return {
             "place": at.state["motion"] * n,
-            "motion": g / (self.semi_major_axis * n),
+            "motion": g / asarray(self.semi_major_axis * n),
         }
 
     def outputs(self, at: Context) -> Mapping[str, Array]:
@@ -280,10 +290,10 @@ class Orbit(Component):
         return sqrt(asarray(self.mu / self.semi_major_axis**3))
 
     def _position(self, at: Context) -> Array:
-        return at.state["place"] * self.semi_major_axis
+        return at.state["place"] * asarray(self.semi_major_axis)
 
     def _velocity(self, at: Context) -> Array:
-        return at.state["motion"] * (self.semi_major_axis * self._mean_motion())
+        return at.state["motion"] * asarray(self.semi_major_axis * self._mean_motion())
 
 
 def _not_kilometres(what: str, value: float, least: float, unit: str = "m") -> None:
