@@ -87,7 +87,8 @@ def test_linear_functions_of_the_state_do_not_drift():
     """
     robot, q, v = robot_of(9)
     found = {
-        name: drift(rm.papers.integrate_state(robot, q, v, 1.0, name, step=0.025)) for name in STATES
+        name: drift(rm.papers.integrate_state(robot, q, v, 1.0, name, step=0.025))
+        for name in STATES
     }
     scale = np.abs(rm.momentum(robot, q, v)).max()
     for name in ("decoupled", "decoupled joints"):

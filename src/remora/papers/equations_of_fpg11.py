@@ -119,7 +119,7 @@ ROWS: tuple[tuple[str, str, str, str, str], ...] = (
      "row k is the derivative by q_k"),
     ("C.3", "x = (Mv)_V", "rm.mass_matrix", _M, "M v; for a free base the momentum in its axes"),
     ("C.4", "ad_x on SO(3)", _BRACKET, _AD,
-     "the block -p̂ of angular parts; the paper prints +x̂: the sign is that of (C.5)"),
+     "the function returns -ad_x, as it enters (22): -x̂ where the paper prints x̂"),
     ("C.5", "ad_x on SE(3)", _BRACKET, _AD, _WRONG_AD),
     ("C.6-C.7", "rows of ∂ᵀ(Mv)/∂q on SE(3)", _MOMENTUM, _C, ""),
 )  # fmt: skip
