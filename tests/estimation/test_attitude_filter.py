@@ -91,6 +91,26 @@ def test_a_star_tracker_that_measures_later(timing):
     assert np.all(np.isfinite(run.signals["filter.covariance"]))
 
 
+def test_attitudes_that_are_lost_are_no_measurements():
+    """A body that turns at 0.2 rad/s, with every second attitude lost: the old one stays."""
+    tick, noise = {"sample_time": H}, 1e-4
+    tracker = rm.sensors.StarTracker("bus", noise=noise, dropout=0.5, name="tracker", **tick)
+    gyro = rm.sensors.RateGyro("bus", noise=noise, name="gyro", **tick)
+    mekf = rm.estimation.AttitudeFilter(noise, 1e-5, noise, name="filter", **tick)
+    connect = {
+        "filter.rate": "gyro.rate", "filter.attitude": "tracker.attitude",
+        "filter.attitude_valid": "tracker.valid",
+    }  # fmt: skip
+    system = rm.System(BOX, [gyro, tracker, mekf], connect)
+    v, runs = np.array([0, 0, 0.2, 0, 0, 0]), rm.Runs(200, seed=1)
+    batch = rm.simulate_batch(system, start()[0], v, 60 * H, runs=runs, **SETTINGS)
+    valid, nis = batch.signals["tracker.valid"][:, 1:], batch.signals["filter.nis"][:, 1:]
+    begun = np.cumsum(valid, axis=1) > 1
+    assert np.array_equal(nis[begun] > 0.0, valid[begun] > 0.5)
+    assert not nis[~begun].any()
+    assert np.mean(nis[begun & (valid > 0.5)]) == pytest.approx(3.0, rel=0.05)
+
+
 def test_a_batch_is_its_single_runs():
     system = rm.System(BOX, parts())
     batch = rm.simulate_batch(system, *start(), 3.0, runs=rm.Runs(3, seed=5), **SETTINGS)

@@ -45,10 +45,11 @@ class AttitudeFilter(Component):
     [δθ; δb] = K y, P ← (1 - K H) P (1 - K H)ᵀ + K R Kᵀ. The first attitude is taken as it is; it is
     the first that is not zero, as before a star tracker with an offset or a delay has measured.
 
-    Inputs: `rate`, `(3,)`, rad/s, at every tick; `attitude`, `(4,)`. Outputs: `attitude`; `rate`,
-    the measured rate less the bias; `bias`, `(3,)`, rad/s; `deviation`, `(6,)`, √diag P;
-    `innovation` y, `(3,)`, rad; `nis`, yᵀ S⁻¹ y, zero where nothing was measured. Discrete states:
-    `estimate`, `offset`, `covariance`, and others.
+    Inputs: `rate`, `(3,)`, rad/s, at every tick; `attitude`, `(4,)`; `attitude_valid`, 0 where the
+    attitude is an old one: connect it to `valid` of a star tracker with `dropout`. Outputs:
+    `attitude`; `rate`, the measured rate less the bias; `bias`, `(3,)`, rad/s; `deviation`, `(6,)`,
+    √diag P; `innovation` y, `(3,)`, rad; `nis`, yᵀ S⁻¹ y, zero where nothing was measured. Discrete
+    states: `estimate`, `offset`, `covariance`, and others.
 
     Valid for gyro and star tracker in the same axes, errors of the attitude far below 1 rad, and
     turns of less than about 0.1 rad per tick.
@@ -80,6 +81,7 @@ class AttitudeFilter(Component):
             "waiting": State(0.0), "started": State(0.0),
         }  # fmt: skip
         inputs = {"rate": Signal(3, "rad/s"), "attitude": Signal(4)}
+        inputs["attitude_valid"] = Signal((), "", 1.0)
         return Interface(inputs=inputs, outputs=outputs, discrete=states)
 
     def outputs(self, at: Context) -> Mapping[str, ArrayLike]:
@@ -103,7 +105,8 @@ class AttitudeFilter(Component):
 
     def _step(self, at: Context) -> _Step:
         memory, given = at.memory, at.inputs["attitude"]
-        seen = less(0.25, (given * given).sum(axis=-1))  # not the zeros before it first measured
+        size = (given * given).sum(axis=-1)  # zero before it first measured
+        seen = less(0.25, size * at.inputs["attitude_valid"])
         measured = select(asarray(seen)[..., None], given, IDENTITY)
         first = asarray(less(memory["started"], 0.5))
         fresh = asarray(less(select(seen, memory["waiting"], 1.0), 0.5))
