@@ -32,7 +32,8 @@ class MomentumObserver(Component):
     generalized force commanded to it, [torque, force]. Output: `force`, `(nv,)`, r, ordered as v.
     States: `momentum`, `started`.
 
-    Valid without active constraints, for motions that change little within a tick.
+    Valid without active constraints. Known forces are held from tick to tick, so that r is off by
+    about T/2 times their rate: sample fast arms fast.
     """
 
     uses_design = True
