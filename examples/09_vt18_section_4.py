@@ -61,9 +61,8 @@ def main(folder: Path | None) -> None:
     print("joint angles at 70 s   ", np.degrees(run.q[-1, 8:]).round(6), "°")
     q, v = rm.neutral(robot), np.zeros(robot.nv)
     for state in ("VT18", "decoupled"):
-        own = rm.papers.integrate_state(
-            robot, q, v, 70.0, state, step=0.02, torque=pulses, every=10
-        )
+        how = {"step": 0.02, "torque": pulses, "every": 10}
+        own = rm.papers.integrate_state(robot, q, v, 70.0, state, **how)
         off = np.abs(own.v[-1] - run.v[-1]).max()
         P = np.linalg.norm(own.momentum[:, :3], axis=1).max()
         print(f"state of {state}, steps of 20 ms: momentum {P:.1e} N s; the same speeds to 1e-6:",
