@@ -9,9 +9,12 @@ from typing import Any
 import matplotlib as mpl
 import numpy as np
 
+from remora.viewer.figures.figures import STYLE
+
 mpl.use("Agg")
 import matplotlib.pyplot as plt
 
+plt.rcParams.update({**STYLE, "font.size": 9})
 HERE = Path(__file__).resolve().parent
 PAGE = HERE.parent / "truth_to_flight.md"
 
@@ -32,7 +35,7 @@ def main() -> None:
         dashed = "--" if name == "known payload" else "-"
         axes.step(1e3 * np.sort(distance), 100 * share, dashed, where="post", label=name, lw=1.5)
     axes.axvline(5.0, color="0.5", lw=0.8, ls=":")
-    axes.text(5.1, 93.0, "limit", color="0.4")
+    axes.text(5.1, 30.0, "limit", color="0.4")
     axes.set(xlabel="distance of tool from fixture, mm", ylabel="runs below, %", xlim=(0, 14))
     axes.set_ylim(0, 100)
     axes.grid(alpha=0.3)
